@@ -73,7 +73,6 @@ const onRequest: readonly BenchGroup[] = (
     ['takeover.', async () => (await import('./scheduler-plugin/takeover.ts')).takeover],
     ['interference.stolen-', async () => (await import('./interference/index.ts')).interference],
     ['interference.kernel-', async () => (await import('./interference/kernel.ts')).kernelInterference],
-    ['outcome.', async () => (await import('./outcome/index.ts')).outcome],
   ] as const
 ).map(([name, bench]) => ({ names: [name], load: async () => [await bench()], onRequest: true }));
 

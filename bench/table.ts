@@ -32,10 +32,6 @@ const AGAINST: Readonly<Record<string, string>> = {
   'scheduler-plugin.share-of-a-core-for-500-reports-a-second':
     'processor time for 500 reports a second; base: one core',
   'kube-scheduler.': 'pods a second, 5,000 nodes; base: an extender that returns the names',
-  'outcome.rejections-per-100': 'launchers that kubelets rejected, for 100 VMs on 8 nodes (docs/reference/outcome.md)',
-  'outcome.running-in-10-s': 'share of the VMs that fit and ran within 10 s, in the same run',
-  'outcome.near-network': 'share of the VMs with a network whose CPUs are all on its NUMA node',
-  'outcome.running-at-end-over-kubevirt': 'VMs that run on the full fleet; base: with KubeVirt alone',
   'outage.ordinary-pods-over-no-plumbline': 'ordinary pods a second while the extender hangs; base: without Plumbline',
   'takeover.longest-task-ms':
     'longest task of the event loop, in milliseconds, with 5,000 full nodes and 1,000 waiting VMs',

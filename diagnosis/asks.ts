@@ -59,7 +59,7 @@ export function asksOf(pod: ExplainedPod, vmi?: ExplainedVmi) {
 
 function webhookOf(pod: ExplainedPod): { decision: DecidedKind | 'none'; text: string } | undefined {
   const decided = decidedOf(pod.metadata);
-  if (decided !== undefined) return { decision: decided.kind, text: decidedText(decided) };
+  if (decided !== undefined) return { decision: decided.kind, text: `the webhook saw it, and ${decidedText(decided)}` };
   if (recognizeLauncher(pod).kind !== 'launcher') return undefined;
   const text = hasAsked(pod.metadata)
     ? 'the webhook did not see it: it has no decision annotation'
@@ -68,12 +68,6 @@ function webhookOf(pod: ExplainedPod): { decision: DecidedKind | 'none'; text: s
 }
 
 function decidedText(decided: Decided): string {
-  switch (decided.kind) {
-    case 'padded':
-      return `the webhook saw it, and added ${cpusText(decided.padding)} to complete whole cores`;
-    case 'nothing-to-pad':
-      return 'the webhook saw it, and it needs no padding';
-    case 'not-padded':
-      return `the webhook saw it, and did not pad it: ${decided.why}`;
-  }
+  if (decided.kind === 'padded') return `added ${cpusText(decided.padding)} to complete whole cores`;
+  return decided.kind === 'nothing-to-pad' ? 'it needs no padding' : `did not pad it: ${decided.why}`;
 }

@@ -8,40 +8,28 @@ import { NETWORKS_ANNOTATION } from '../model/networks/attachments.ts';
 import type { PlacementNeeds } from '../model/placement/needs.ts';
 import { isExclusive } from '../model/placement/preferences.ts';
 import type { PodShape } from '../model/shapes.ts';
-import { type Cause, type VmFacts, whileOff } from './facts.ts';
-import { type Named, plumbline, remedy, startAgain } from './remedies.ts';
+import { type Cause, cause, type VmFacts, whileOff } from './facts.ts';
+import { type Named, plumbline, remedy, startAgain, startOnceWebhookWorks } from './remedies.ts';
 
 export const schedulerOf = ({ spec }: PodShape): string => spec.schedulerName || DEFAULT_SCHEDULER;
 
-const SHARED: Cause = {
-  reason: 'SharedCpus',
-  text: 'this VM has no dedicated CPUs, so Plumbline neither pads nor places it',
-  remedies: [
-    remedy(
-      'dedicate-cpus',
-      'set dedicatedCpuPlacement, isolateEmulatorThread and equal requests and limits if it needs dedicated CPUs',
-    ),
-  ],
-};
-
-const OF_CLAIM: Cause = {
-  reason: 'SharedCpus',
-  text: 'this VM gets its CPUs from a claim (domain.cpu.dra), which Plumbline neither pads nor predicts',
-  remedies: [],
-};
+const DEDICATE = 'set dedicatedCpuPlacement, isolateEmulatorThread and equal requests and limits';
+const SHARED = cause(
+  'SharedCpus',
+  'this VM has no dedicated CPUs, so Plumbline neither pads nor places it',
+  remedy('dedicate-cpus', `${DEDICATE} if it needs dedicated CPUs`),
+);
+const OF_CLAIM = cause(
+  'SharedCpus',
+  'this VM gets its CPUs from a claim (domain.cpu.dra), which Plumbline neither pads nor predicts',
+);
 
 export function bypassesOf(facts: VmFacts, pod: PodShape, needs: PlacementNeeds): Cause[] {
-  const exclusive = isExclusive(needs);
-  const masked = needs.mask !== undefined;
-  return [
-    ...unseen(facts, pod, needs),
-    ...withoutDevice(facts, pod),
-    ...(exclusive || masked ? unasked(facts, pod) : []),
-    // A mask is for VMs without dedicated CPUs.
-    ...(pod.metadata.labels?.['kubevirt.io'] === 'virt-launcher' && !exclusive && !masked
-      ? [facts.instance?.hasCpusOfClaim ? OF_CLAIM : SHARED]
-      : []),
-  ];
+  const seen = [...unseen(facts, pod, needs), ...withoutDevice(facts, pod)];
+  // A mask is for VMs without dedicated CPUs.
+  if (isExclusive(needs) || needs.mask !== undefined) return [...seen, ...unasked(facts, pod)];
+  if (pod.metadata.labels?.['kubevirt.io'] !== 'virt-launcher') return seen;
+  return [...seen, facts.instance?.hasCpusOfClaim ? OF_CLAIM : SHARED];
 }
 
 /** What the webhook left out stays so until the VM starts again. */
@@ -50,7 +38,7 @@ function withoutDevice(named: Named, pod: PodShape): Cause[] {
   if (networks.length === 0) return [];
   const text = `nothing keeps it near ${networks.join(', ')}: no node reported ${networks.length === 1 ? 'it' : 'them'} when its launcher was created`;
   const help = 'check the name of the network, or make a node report it; then start the VM again';
-  return [{ reason: 'NetworkNotReported', text, remedies: [startAgain(named, help, plumbline('doctor', 'networks'))] }];
+  return [cause('NetworkNotReported', text, startAgain(named, help, plumbline('doctor', 'networks')))];
 }
 
 /** A launcher that opts in always has a decision, which has the reason if it is not padded. */
@@ -60,8 +48,7 @@ function unseen(facts: VmFacts, pod: PodShape, needs: PlacementNeeds): Cause[] {
   if (omission === undefined) return [];
   const [reason, what] = omission;
   const text = `the webhook did not see this launcher: ${what}${whileOff(facts)}`;
-  const again = startAgain(facts, 'start the VM again once the webhook works', plumbline('doctor', 'webhook'));
-  return [{ reason, text, remedies: [again] }];
+  return [cause(reason, text, startOnceWebhookWorks(facts))];
 }
 
 type Unseen = readonly ['WebhookMissed' | 'NotDecided', string];
@@ -91,12 +78,10 @@ function undecided(pod: PodShape, needs: PlacementNeeds): Unseen | undefined {
 function unasked(facts: VmFacts, pod: PodShape): Cause[] {
   const scheduler = schedulerOf(pod);
   if (scheduler === SCHEDULER || pod.spec.nodeName || facts.scheduler?.leads !== true) return [];
-  const launcher = recognizeLauncher(pod).kind === 'launcher';
-  const remedies = [
-    launcher
+  const help =
+    recognizeLauncher(pod).kind === 'launcher'
       ? startAgain(facts, 'remove schedulerName from the VM’s template and start the VM again')
-      : remedy('name-scheduler', `create the pod again with schedulerName: ${SCHEDULER}`),
-  ];
-  const text = `its scheduler is ${scheduler}, which does not call the extender`;
-  return [{ reason: scheduler === DEFAULT_SCHEDULER ? 'ExtenderNotAsked' : 'OtherScheduler', text, remedies }];
+      : remedy('name-scheduler', `create the pod again with schedulerName: ${SCHEDULER}`);
+  const reason = scheduler === DEFAULT_SCHEDULER ? 'ExtenderNotAsked' : 'OtherScheduler';
+  return [cause(reason, `its scheduler is ${scheduler}, which does not call the extender`, help)];
 }

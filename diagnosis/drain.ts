@@ -1,12 +1,12 @@
 import { CpuSet, unionOf } from '../model/cpu-set.ts';
 import { CPUS_FROM_CLAIM } from '../model/launcher/annotation.ts';
-import type { NodeGroup } from './facts.ts';
+import { findCondition, type NodeGroup } from './facts.ts';
 import type { Hosts } from './hosts.ts';
 import { nodeRemedies } from './node-remedies.ts';
 import type { ExplainedPod } from './objects.ts';
-import type { JudgedTerm } from './pod-affinity.ts';
-import { type Leaving, type NewPlace, type Remaining, relocate } from './relocation.ts';
-import { kubectl, type Named, type Remedy, remedy, virtctl } from './remedies.ts';
+import { type Leaving, type NewPlace, type Relocation, type Remaining, relocate } from './relocation.ts';
+import { type Named, patchOf, type Remedy, remedy, virtctlFor } from './remedies.ts';
+import type { JudgedTerm } from './scheduler-view.ts';
 import { kindOf, notMigratable } from './vm-facts.ts';
 import type { Vm } from './vms.ts';
 
@@ -48,32 +48,30 @@ export interface DrainInput extends Remaining {
 /** What a drain would do, VM by VM. The VMs that migrate go first, as the others need not move for them. */
 export async function planDrain({ vms, defaultStrategy, termsOf, ...remaining }: DrainInput): Promise<Drain> {
   const plans = await Promise.all(vms.map((vm) => planOf(vm, defaultStrategy, termsOf)));
-  const leaving = plans.filter(({ leaves }) => leaves !== undefined);
-  const first = leaving.filter(({ outcome }) => outcome === 'migrates');
-  const groups = [first, leaving.filter((plan) => !first.includes(plan))];
-  const relocation = await relocate(
-    groups.map((group) => group.flatMap(({ leaves }) => leaves ?? [])),
-    remaining,
-  );
-  const relocatedPods = [...relocation.places.keys()];
-  const ranked = plans.toSorted((a, b) => rank(a, relocatedPods) - rank(b, relocatedPods));
+  const leaving = (migrates: boolean) =>
+    plans.flatMap(({ outcome, leaves }) => (leaves && (outcome === 'migrates') === migrates ? [leaves] : []));
+  const relocation = await relocate([leaving(true), leaving(false)], remaining);
+  const relocated = [...relocation.places.keys()];
+  const rank = ({ leaves }: Plan) => {
+    const index = leaves === undefined ? -1 : relocated.indexOf(leaves);
+    return index < 0 ? relocated.length : index;
+  };
+  const ranked = plans.toSorted((a, b) => rank(a) - rank(b));
   return {
-    vms: ranked.map((plan) => drainedVm(plan, remaining, relocation.places, relocation.refusals)),
+    vms: ranked.map((plan) => drainedVm(plan, remaining.reported, relocation)),
     orderMatters: relocation.orderMatters,
   };
 }
 
-function rank({ leaves }: Plan, relocatedPods: readonly Leaving[]): number {
-  const index = leaves === undefined ? -1 : relocatedPods.indexOf(leaves);
-  return index < 0 ? relocatedPods.length : index;
-}
-
-interface Plan {
-  readonly vm: Vm;
-  readonly launcher: ExplainedPod;
+interface Fate {
   readonly outcome: DrainOutcome;
   readonly why: string;
   readonly remedies: readonly Remedy[];
+}
+
+interface Plan extends Fate {
+  readonly vm: Vm;
+  readonly launcher: ExplainedPod;
   /** Undefined: it needs no other place. */
   readonly leaves?: Leaving | undefined;
   /** Of a migration that is under way. */
@@ -89,19 +87,23 @@ async function planOf(vm: Vm, defaultStrategy: string | undefined, termsOf: Drai
   const { state } = vm;
   const target = state.state === 'migrating' ? state.migration.target : undefined;
   if (target !== undefined) return { ...decided, target };
-  const terms = await termsOf(launcher);
-  const pod = createdAgain(launcher);
+  const { metadata } = launcher;
+  const { nodeName: _, ...spec } = launcher.spec;
+  const pod: ExplainedPod = { metadata: { ...metadata, uid: `${metadata.uid}/again` }, spec, status: undefined };
   // A launcher that starts again does so without the one that was there.
-  const replaces = launcher.metadata.uid;
-  return { ...decided, leaves: { pod, replaces, terms } };
+  return { ...decided, leaves: { pod, replaces: metadata.uid, terms: await termsOf(launcher) } };
 }
 
-function createdAgain({ metadata, spec }: ExplainedPod): ExplainedPod {
-  const { nodeName: _, ...rest } = spec;
-  return { metadata: { ...metadata, uid: `${metadata.uid}/again` }, spec: rest, status: undefined };
-}
-
-type Fate = Pick<Plan, 'outcome' | 'why' | 'remedies'>;
+const stopFirst = (vm: Named) =>
+  remedy('stop-first', 'stop it at a suitable time, before the drain', ...virtctlFor(vm, 'stop'));
+const migrateFirst = (vm: Named) =>
+  remedy('migrate-first', 'cordon the node and migrate it, before the drain', ...virtctlFor(vm, 'migrate'));
+const setStrategy = (vm: Named) =>
+  remedy(
+    'set-eviction-strategy',
+    'from its next start on, have drains migrate it',
+    ...patchOf(vm, { spec: { template: { spec: { evictionStrategy: 'LiveMigrate' } } } }),
+  );
 
 /** By KubeVirt's admission of an eviction: pod-eviction-admitter.go. */
 function fateOf(vm: Vm, defaultStrategy: string | undefined): Fate {
@@ -112,7 +114,7 @@ function fateOf(vm: Vm, defaultStrategy: string | undefined): Fate {
   const named: Named = { namespace: vm.namespace, name: vm.name, kind: kindOf(instance, vm.machine) };
   const strategy = instance.spec.evictionStrategy ?? defaultStrategy ?? 'None';
   const conditions = instance.status?.conditions ?? [];
-  const isMigratable = conditions.some(({ type, status }) => type === 'LiveMigratable' && status === 'True');
+  const isMigratable = findCondition(conditions, 'LiveMigratable') !== undefined;
   const hasClaim = instance.spec.domain.cpu?.dra !== undefined;
   const because = hasClaim ? CPUS_FROM_CLAIM : (notMigratable(conditions) ?? 'it does not run yet');
   const cannot = `KubeVirt cannot migrate it${because === '' ? '' : `: ${because}`}`;
@@ -129,32 +131,10 @@ function fateOf(vm: Vm, defaultStrategy: string | undefined): Fate {
   return { outcome: starts ? 'restarts' : 'stops', why, remedies };
 }
 
-function stopFirst({ namespace, name, kind }: Named): Remedy {
-  const commands = kind === 'vm' ? [virtctl('stop', name, '-n', namespace)] : [];
-  return remedy('stop-first', 'stop it at a suitable time, before the drain', ...commands);
-}
-
-function migrateFirst({ namespace, name, kind }: Named): Remedy {
-  const commands = kind === 'vm' ? [virtctl('migrate', name, '-n', namespace)] : [];
-  return remedy('migrate-first', 'cordon the node and migrate it, before the drain', ...commands);
-}
-
-function setStrategy({ namespace, name, kind }: Named): Remedy {
-  const patch = JSON.stringify({ spec: { template: { spec: { evictionStrategy: 'LiveMigrate' } } } });
-  const args = ['-n', namespace, 'patch', 'virtualmachine', name, '--type', 'merge', '-p', patch];
-  const commands = kind === 'vm' ? [kubectl(...args)] : [];
-  return remedy('set-eviction-strategy', 'from its next start on, have drains migrate it', ...commands);
-}
-
-function drainedVm(
-  { vm, launcher, outcome, why, remedies, leaves, target }: Plan,
-  { reported }: Pick<Remaining, 'reported'>,
-  places: ReadonlyMap<Leaving, NewPlace>,
-  refusals: ReadonlyMap<Leaving, readonly NodeGroup[]>,
-): DrainedVm {
+function drainedVm(plan: Plan, reported: Hosts, { places, refusals }: Relocation): DrainedVm {
+  const { vm, launcher, outcome, why, remedies, leaves, target } = plan;
   const { namespace, name, machine, instance } = vm;
   const node = launcher.spec.nodeName ?? '';
-  const cpus = reportedCpus(reported, node, launcher);
   const there = vm.launchers.find((pod) => target !== undefined && pod.spec.nodeName === target);
   const underWay = there && {
     node: target ?? '',
@@ -162,16 +142,17 @@ function drainedVm(
     numaNodes: [],
     equal: 1,
   };
-  const facts = { namespace, name, node, cpus, place: leaves === undefined ? underWay : places.get(leaves) };
+  const place = leaves === undefined ? underWay : places.get(leaves);
+  const facts = { namespace, name, node, cpus: reportedCpus(reported, node, launcher), place };
   const groups = leaves && refusals.get(leaves);
   if (groups === undefined) return { ...facts, outcome, text: why, remedies };
-  const named: Named = { namespace, name, kind: kindOf(instance, machine) };
   const full = groups.length === 0 ? 'no node remains' : `no node can take it: ${groupsText(groups)}`;
+  const waiting = { namespace, name, kind: kindOf(instance, machine), pod: launcher };
   return {
     ...facts,
     outcome: outcome === 'migrates' ? 'blocks' : 'stops',
     text: [why, full].filter((text) => text !== '').join('; '),
-    remedies: [...remedies, ...nodeRemedies(groups, { ...named, pod: launcher })],
+    remedies: [...remedies, ...nodeRemedies(groups, waiting)],
   };
 }
 

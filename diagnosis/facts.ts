@@ -1,4 +1,5 @@
 import { pausedCondition } from '../kube/cluster-view/vmis.ts';
+import type { PinningState } from '../kube/node-topology.ts';
 import { isPausedAtStart, parsePausedStart } from '../model/launcher/paused-start.ts';
 import { PAUSED_START_ANNOTATION } from '../model/names.ts';
 import type { PlacementHost } from '../model/placement/needs.ts';
@@ -65,13 +66,7 @@ export interface NodeStateFacts {
   /** From its report; undefined if it has none or the report is ignored. */
   readonly host?: PlacementHost | undefined;
   readonly assigned: readonly string[];
-  readonly pinning?:
-    | {
-        readonly state: 'pinned' | 'unpinned' | 'refused';
-        readonly reason?: string | undefined;
-        readonly message?: string | undefined;
-      }
-    | undefined;
+  readonly pinning?: Pick<PinningState, 'state' | 'reason' | 'message'> | undefined;
   readonly refusedStart?: string | undefined;
   /** Why its agent does not use its network map, by the report’s condition. */
   readonly networkMapFault?: string | undefined;
@@ -132,9 +127,21 @@ export interface Cause {
   readonly remedies: readonly Remedy[];
 }
 
+export const cause = (reason: Reason, text: string, ...remedies: readonly Remedy[]): Cause => ({
+  reason,
+  text,
+  remedies,
+});
+
+export type Conditions = readonly ConditionShape[] | null | undefined;
+
+export function findCondition(conditions: Conditions, type: string, status = 'True'): ConditionShape | undefined {
+  return conditions?.find((condition) => condition.type === type && condition.status === status);
+}
+
 interface PausableInstance {
   readonly metadata: MetaShape;
-  readonly status?: { readonly conditions?: readonly ConditionShape[] | null | undefined } | null | undefined;
+  readonly status?: { readonly conditions?: Conditions } | null | undefined;
 }
 
 /** From KubeVirt's condition Paused. The text is its reason: the message says the same without a length limit. */

@@ -1,10 +1,11 @@
 import { NodeShapes } from '../kube/cluster-view/node-topologies.ts';
 import { cpuOwners, type NodeTopology, type NodeTopologyStatus } from '../kube/node-topology.ts';
-import type { CpuSet } from '../model/cpu-set.ts';
+import { CpuSet } from '../model/cpu-set.ts';
 import { PlumblineError } from '../model/errors.ts';
 import { assignmentsOf } from '../model/kubelet/report.ts';
 import { cpusOf } from '../model/kubelet/state.ts';
 import { usageOf } from '../model/kubelet/usage.ts';
+import { groupBy } from '../model/lists.ts';
 import { type PlacementHost, preparedHost, withOwners } from '../model/placement/needs.ts';
 
 export interface ReportedHost {
@@ -67,4 +68,19 @@ export function freeCpus({ host, reserved, owned, polled }: PlacementHost): CpuS
 export function networksOn({ physnets, tunnel }: PlacementHost['networks'], cell: number): string[] {
   const names = [...physnets].filter(([, cells]) => cells.has(cell)).map(([name]) => name);
   return [...names, ...(tunnel?.has(cell) ? ['tunnel'] : [])];
+}
+
+/** A has the lowest CPU, more pods repeat letters. R and P stand for reserved and polled CPUs. */
+export const OWNER_LETTERS = 'ABCDEFGHIJKLMNOQSTUVWXYZabcdefghijklmnoqrstuvwxyz';
+
+/** @param index of the pod in `ownersByCpu` */
+export const ownerLetter = (index: number): string => OWNER_LETTERS[index % OWNER_LETTERS.length]!;
+
+/** The entries of each pod, the pod with the lowest CPU first. */
+export function ownersByCpu<Owner extends { readonly podUID: string; readonly cpus: string }>(
+  owners: readonly Owner[],
+): Owner[][] {
+  const lowest = new Map(owners.map((owner) => [owner, CpuSet.parse(owner.cpus).first ?? 0]));
+  const lowestOf = (pod: readonly Owner[]) => Math.min(...pod.map((owner) => lowest.get(owner)!));
+  return [...groupBy(owners, ({ podUID }) => podUID).values()].sort((a, b) => lowestOf(a) - lowestOf(b));
 }

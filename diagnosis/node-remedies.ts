@@ -19,72 +19,62 @@ import {
 } from './remedies.ts';
 
 type Waiting = Named & Pick<VmFacts, 'pod'>;
-type NodeRemedy = (node: string, group: NodeGroup, facts: Waiting) => Remedy | readonly Remedy[] | undefined;
+type NodeRemedy = (node: string, group: NodeGroup, facts: Waiting) => Remedy | Remedy[] | undefined;
 
 const shortOf = (node: string, { missing }: NodeGroup) =>
   missing === undefined ? `on a node such as ${node}` : `on ${node}, which is short of ${cpusText(missing)}`;
 const describe = (node: string) => kubectl('describe', 'node', node);
 const top = (node: string) => plumbline('top', node);
+const doctorKubelet = plumbline('doctor', 'kubelet');
 const fewerText = (cpus: number) => countText(cpus, 'fewer CPU');
 const PREFER = `make all but one of its networks "preferred" (${NUMA_AFFINITY_ANNOTATION})`;
 
-/** So that nodes of a group accept the pod; groups that are not listed have no remedy of their own. */
-const REMEDIES: Partial<Readonly<Record<NodeGroup['kind'], NodeRemedy>>> = {
+const freeCores = (text: string, node: string) => remedy('free-whole-cores', text, top(node));
+const setKubelet = (node: string) =>
+  remedy('set-kubelet', `use a kubelet version and options that Plumbline predicts on ${node}`, doctorKubelet);
+const lastRefusal = (text: string, { namespace }: Named) =>
+  remedy(
+    'read-events',
+    `${text}; the scheduler retries it after the next change of the node, or after some minutes`,
+    kubectl('-n', namespace, 'get', 'events'),
+  );
+
+/**
+ * So that nodes of a group accept the pod; undefined: no remedy of its own. In the order in which groups are listed: the
+ * easiest to fix first, then full nodes, then broken ones, last those never meant for the pod.
+ */
+export const REMEDIES: Partial<Readonly<Record<NodeGroup['kind'], NodeRemedy | undefined>>> = {
+  fits: undefined,
   'not-predicted': (node, { detail }) =>
     [NO_CURRENT_REPORT, STOPPED_REPORT].includes(detail)
       ? checkAgent(node, `find out why the agent on ${node} does not report`)
-      : remedy(
-          'set-kubelet',
-          `use a kubelet version and options that Plumbline predicts on ${node}`,
-          plumbline('doctor', 'kubelet'),
-        ),
+      : setKubelet(node),
+  'stale-report': (node, { detail }) => {
+    const [, missing] = detail.split('; by its last report: ');
+    const also = missing === undefined ? '' : `. By its last report, more is missing: ${missing}`;
+    return checkAgent(node, `start the agent on ${node} again, which has stopped reporting${also}`);
+  },
   'in-flight': () => remedy('wait', 'wait: pods in flight start on these nodes, or their reservations end'),
-  'refused-by-kubelet': (node, { text }, { namespace }) =>
-    remedy(
-      'read-events',
-      `find out why the kubelet on ${node} refused its last pod (${text.split(': ').at(-1)}); the scheduler retries it after the next change of the node, or after some minutes`,
-      kubectl('-n', namespace, 'get', 'events'),
-    ),
-  'refused-on-host': (node, _, { namespace }) =>
-    remedy(
-      'read-events',
-      `see why the agent on ${node} refused its last pod; the scheduler retries it after the next change of the node, or after some minutes`,
-      kubectl('-n', namespace, 'get', 'events'),
-    ),
+  'refused-by-kubelet': (node, { text }, facts) =>
+    lastRefusal(`find out why the kubelet on ${node} refused its last pod (${text.split(': ').at(-1)})`, facts),
+  'refused-on-host': (node, _, facts) => lastRefusal(`see why the agent on ${node} refused its last pod`, facts),
   'short-of': (node, { detail }) => remedy('free-resources', `free ${detail.split(':')[0]} on ${node}`, describe(node)),
   'too-few-whole-cores': (node, group) =>
-    remedy('free-whole-cores', `free whole cores ${shortOf(node, group)}: stop or migrate a VM there`, top(node)),
-  'too-few-cpus': (node, group) =>
-    remedy('free-whole-cores', `free CPUs ${shortOf(node, group)}: stop or migrate a VM there`, top(node)),
+    freeCores(`free whole cores ${shortOf(node, group)}: stop or migrate a VM there`, node),
+  'too-few-cpus': (node, group) => freeCores(`free CPUs ${shortOf(node, group)}: stop or migrate a VM there`, node),
   'network-elsewhere': (node, group, facts) => [
-    remedy('free-whole-cores', `free cores near the network ${shortOf(node, group)}`, top(node)),
+    freeCores(`free cores near the network ${shortOf(node, group)}`, node),
     remedy('relax-networks', `allow the VM to run far from the network (${preferred(facts)})`),
   ],
-  'no-common-node': (node, group) =>
-    remedy(
-      'free-whole-cores',
-      `free CPUs, memory and devices of one NUMA node ${shortOf(node, group)}: stop or migrate a VM there`,
-      top(node),
-    ),
-  'tied-by-init': (node, { detail }) =>
-    remedy(
-      'ask-for-less',
-      `give ${detail.split(':')[0]} a fraction of a CPU, or as many CPUs as the container that reuses them (on ${node})`,
-      top(node),
-    ),
-  'too-large': (node, { missing, tried, text }) => {
-    const fewer = tried?.fewerCpus ?? missing;
-    const less = fewer === undefined ? `less than ${node} has` : `${fewerText(fewer)} (on ${node})`;
-    const laxer = text.includes('NUMA') ? ', use nodes with a less strict topologyManagerPolicy' : '';
-    const why = 'it does not fit even with all other VMs gone';
-    return remedy('ask-for-less', `give the VM ${less}${laxer}, or add a larger node: ${why}`, top(node));
+  'no-common-node': (node, group) => {
+    const short = shortOf(node, group);
+    return freeCores(`free CPUs, memory and devices of one NUMA node ${short}: stop or migrate a VM there`, node);
   },
-  'more-than-node': (node, { detail }) =>
-    remedy(
-      'ask-for-less',
-      `give the VM less ${detail.split(':')[0]} than ${node} has, or add a larger node`,
-      describe(node),
-    ),
+  'tied-by-init': (node, { detail }) => {
+    const fewer = `give ${detail.split(':')[0]} a fraction of a CPU`;
+    const text = `${fewer}, or as many CPUs as the container that reuses them (on ${node})`;
+    return remedy('ask-for-less', text, top(node));
+  },
   resources: (node) =>
     remedy('free-resources', `free what is short on ${node} (memory, huge pages or devices)`, describe(node)),
   'pages-taken': (node, { detail }) =>
@@ -96,53 +86,49 @@ const REMEDIES: Partial<Readonly<Record<NodeGroup['kind'], NodeRemedy>>> = {
   },
   'cannot-split': () => remedy('relax-networks', PREFER),
   'may-not-span': () => remedy('relax-networks', `${PREFER}, or give the guest more CPUs than fit on one NUMA node`),
-  'larger-than-cells': (node, { missing, tried }) =>
-    remedy(
-      'ask-for-less',
-      `give the VM ${fewerText(tried?.fewerCpus ?? missing ?? 0)} (on ${node}), its own NUMA nodes (guestMappingPassthrough), or make its networks "preferred" (${NUMA_AFFINITY_ANNOTATION})`,
-    ),
+  'larger-than-cells': (node, { missing, tried }) => {
+    const fewer = `give the VM ${fewerText(tried?.fewerCpus ?? missing ?? 0)} (on ${node})`;
+    const networks = `or make its networks "preferred" (${NUMA_AFFINITY_ANNOTATION})`;
+    return remedy('ask-for-less', `${fewer}, its own NUMA nodes (guestMappingPassthrough), ${networks}`);
+  },
+  'too-large': (node, { missing, tried, text }) => {
+    const fewer = tried?.fewerCpus ?? missing;
+    const less = fewer === undefined ? `less than ${node} has` : `${fewerText(fewer)} (on ${node})`;
+    const laxer = text.includes('NUMA') ? ', use nodes with a less strict topologyManagerPolicy' : '';
+    const why = 'it does not fit even with all other VMs gone';
+    return remedy('ask-for-less', `give the VM ${less}${laxer}, or add a larger node: ${why}`, top(node));
+  },
+  'more-than-node': (node, { detail }) => {
+    const text = `give the VM less ${detail.split(':')[0]} than ${node} has, or add a larger node`;
+    return remedy('ask-for-less', text, describe(node));
+  },
+  'cpu-mask': (_, __, { namespace }) => {
+    const why = 'it names CPUs that the node does not have or reserves';
+    return verifyMask(namespace, `change the VM’s plumbline.dev/cpu-mask: ${why}`);
+  },
   dpu: (node) => bringDpuBack(node),
-  'network-map': (node, { detail }) => repairNetworkMap(node, detail),
   'polled-cpus': (node) =>
     remedy('reserve-cpus', `put the CPUs of pmd-cpu-mask into reservedSystemCPUs of the kubelet on ${node}`, top(node)),
-  'stale-report': (node, { detail }) => {
-    const [, missing] = detail.split('; by its last report: ');
-    const also = missing === undefined ? '' : `. By its last report, more is missing: ${missing}`;
-    return checkAgent(node, `start the agent on ${node} again, which has stopped reporting${also}`);
-  },
   'no-report': (node) => checkAgent(node, `run the agent on ${node}: it does not report`),
-  quarantined: (node) => checkAgent(node, `find out why the report of ${node} contradicts its Node`),
-  unpredictable: (node) =>
-    remedy(
-      'set-kubelet',
-      `use a kubelet version and options that Plumbline predicts on ${node}`,
-      plumbline('doctor', 'kubelet'),
-    ),
-  'cpu-mask': (_, __, { namespace }) =>
-    verifyMask(
-      namespace,
-      'change the VM’s plumbline.dev/cpu-mask: it names CPUs that the node does not have or reserves',
-    ),
-  cordoned: (node) => remedy('uncordon', `let pods go to ${node} again`, kubectl('uncordon', node)),
+  unpredictable: setKubelet,
   'not-ready': (node) => remedy('bring-node-back', `bring ${node} back`, describe(node)),
+  cordoned: (node) => remedy('uncordon', `let pods go to ${node} again`, kubectl('uncordon', node)),
+  'pod-affinity': undefined,
+  'hangs-kubelet': (node) => {
+    const text = `reserve whole cores (reservedSystemCPUs) on ${node}, or switch distribute-cpus-across-numa off`;
+    return remedy('reserve-cpus', text, doctorKubelet);
+  },
   'split-reservation': (node) =>
     remedy('reserve-cpus', `reserve whole cores (reservedSystemCPUs) on ${node}`, top(node)),
-  'hangs-kubelet': (node) =>
-    remedy(
-      'reserve-cpus',
-      `reserve whole cores (reservedSystemCPUs) on ${node}, or switch distribute-cpus-across-numa off`,
-      plumbline('doctor', 'kubelet'),
-    ),
-  'offline-threads': (node, { detail }) =>
-    remedy(
-      'bring-cpus-online',
-      `${detail.split(':')[0]} on ${node}: bring the offline CPUs online, or take the other threads of their cores offline as well, ` +
-        'and restart its kubelet without its CPU manager state',
-    ),
+  'offline-threads': (node, { detail }) => {
+    const online = `${detail.split(':')[0]} on ${node}: bring the offline CPUs online`;
+    const offline = 'take the other threads of their cores offline as well';
+    const text = `${online}, or ${offline}, and restart its kubelet without its CPU manager state`;
+    return remedy('bring-cpus-online', text);
+  },
   'uneven-cores': (node) =>
     remedy('other-node', `use a node whose cores have the same number of threads: those of ${node} differ`, top(node)),
-  'no-exclusive-cpus': (node) =>
-    remedy('set-cpu-manager', `set cpuManagerPolicy: static on ${node}`, plumbline('doctor', 'kubelet')),
+  'no-exclusive-cpus': (node) => remedy('set-cpu-manager', `set cpuManagerPolicy: static on ${node}`, doctorKubelet),
   'dra-cpu': (node, _, { kind }) => {
     const [what, claims] = kind === 'pod' ? ['pod', 'its containers claim'] : ['VM', 'it claims'];
     const how = kind === 'pod' ? '' : ' (domain.cpu.dra of KubeVirt 1.10, alpha)';
@@ -150,6 +136,13 @@ const REMEDIES: Partial<Readonly<Record<NodeGroup['kind'], NodeRemedy>>> = {
     return remedy('other-node', `${other}; ${node} suits the ${what} if ${claims} CPUs${how}`);
   },
   tainted: (node) => remedy('tolerate', `tolerate the taint of ${node}, or remove it`, describe(node)),
+  'network-map': (node, { detail }) => repairNetworkMap(node, detail),
+  'no-such-network': undefined,
+  'unknown-node': undefined,
+  'cordoned-and-more': undefined,
+  other: undefined,
+  'not-selected': undefined,
+  quarantined: (node) => checkAgent(node, `find out why the report of ${node} contradicts its Node`),
 };
 
 function preferred({ pod }: Waiting): string {
@@ -187,10 +180,9 @@ function rank({ id }: Remedy, { kind, tried }: NodeGroup): number {
 }
 
 function remediesOf(group: NodeGroup, facts: Waiting): readonly Remedy[] {
-  const kindRemedies = REMEDIES[group.kind]?.(group.nodes[0] ?? '', group, facts) ?? [];
-  const list = Array.isArray(kindRemedies) ? (kindRemedies as readonly Remedy[]) : [kindRemedies as Remedy];
-  if (group.kind === 'misaligned' || group.tried?.padded !== true || facts.pod === undefined) return list;
-  return [...list, ...[REMEDIES.misaligned?.('', group, facts) ?? []].flat()];
+  const own = [REMEDIES[group.kind]?.(group.nodes[0] ?? '', group, facts) ?? []].flat();
+  if (group.kind === 'misaligned' || group.tried?.padded !== true || facts.pod === undefined) return own;
+  return [...own, ...[REMEDIES.misaligned?.('', group, facts) ?? []].flat()];
 }
 
 /** First those that would work; those that would not only if there is no other. */

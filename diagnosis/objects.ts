@@ -5,7 +5,6 @@ import {
   affinity,
   connectionWrites,
   node as nodeSchema,
-  nullToUndefined,
   objectMeta,
   orUndefined,
   pod as podSchema,
@@ -25,10 +24,10 @@ export function listOf<Item extends z.ZodType>(item: Item) {
     .transform((list): readonly z.infer<Item>[] => list ?? []);
 }
 
-const text = z.string().nullish().transform(nullToUndefined);
+const text = orUndefined(z.string());
 /** A word or a time. One that is too long is left out. */
 const brief = word.nullish().catch(undefined);
-const texts = z.record(z.string(), z.string()).nullish().transform(nullToUndefined);
+const texts = orUndefined(z.record(z.string(), z.string()));
 const meta = objectMeta.extend({ creationTimestamp: text });
 export const explainedCondition = z.object({
   type: z.string(),
@@ -46,7 +45,7 @@ const labelSelector = z.object({
   matchExpressions: listOf(z.object({ key: z.string(), operator: z.string(), values: listOf(z.string()) })),
 });
 const podAffinityTerm = z.object({
-  labelSelector: labelSelector.nullish().transform(nullToUndefined),
+  labelSelector: orUndefined(labelSelector),
   namespaces: listOf(z.string()),
   topologyKey: z.string(),
   /** Terms with one of these are not judged. */
@@ -66,8 +65,8 @@ export const explainedPod = podSchema.extend({
     schedulingGates: listOf(z.object({ name: z.string() })),
     affinity: orUndefined(affinity.extend({ podAffinity: requiredPodTerms, podAntiAffinity: requiredPodTerms })),
   }),
-  status: z
-    .object({
+  status: orUndefined(
+    z.object({
       phase: z.string().optional(),
       qosClass: z.string().optional(),
       reason: text,
@@ -76,31 +75,15 @@ export const explainedPod = podSchema.extend({
       conditions,
       containerStatuses,
       initContainerStatuses: containerStatuses,
-    })
-    .nullish()
-    .transform(nullToUndefined),
+    }),
+  ),
 });
 export type ExplainedPod = z.infer<typeof explainedPod>;
 
+const taint = z.object({ key: z.string(), value: z.string().nullish(), effect: z.string() });
 export const explainedNode = nodeSchema.extend({
-  spec: z
-    .object({
-      unschedulable: z.boolean().nullish(),
-      taints: z
-        .array(z.object({ key: z.string(), value: z.string().nullish(), effect: z.string() }))
-        .nullish()
-        .transform(nullToUndefined),
-    })
-    .nullish()
-    .transform(nullToUndefined),
-  status: z
-    .object({
-      capacity: texts,
-      allocatable: texts,
-      conditions,
-    })
-    .nullish()
-    .transform(nullToUndefined),
+  spec: orUndefined(z.object({ unschedulable: z.boolean().nullish(), taints: orUndefined(z.array(taint)) })),
+  status: orUndefined(z.object({ capacity: texts, allocatable: texts, conditions })),
 });
 export type ExplainedNode = z.infer<typeof explainedNode>;
 
@@ -131,21 +114,16 @@ export function lossOf(restart: LossOfNetworks | undefined, madeAt: number | und
 
 export type DpuFacts = Pick<NodeStateFacts, 'deadDpu' | 'networkLost'>;
 
-interface LossOfNetworks {
-  /** RFC 3339. */
-  readonly at: string;
-  /** `its DPU’s reboot at …` */
-  readonly text: string;
-}
+/** `at`: RFC 3339. `text`: `its DPU’s reboot at …`. */
+type LossOfNetworks = Readonly<Record<'at' | 'text', string>>;
 
 /** Of a Deployment that is not ready. */
 export const NO_READY_REPLICA = 'no replica is ready';
 
-interface CountedReplicas {
-  readonly status?: { readonly readyReplicas?: number | null | undefined } | null | undefined;
-}
+type CountedReplicas = { readonly readyReplicas?: number | null | undefined } | null | undefined;
 
-export const hasReadyReplica = ({ status }: CountedReplicas): boolean => (status?.readyReplicas ?? 0) > 0;
+export const hasReadyReplica = ({ status }: { readonly status?: CountedReplicas }): boolean =>
+  (status?.readyReplicas ?? 0) > 0;
 
 export const explainedVm = z.object({
   metadata: meta,
@@ -154,17 +132,16 @@ export const explainedVm = z.object({
     runStrategy: z.string().nullish(),
     template: z.object({ metadata: z.object({ annotations: texts }).nullish() }).nullish(),
   }),
-  status: z
-    .object({
+  status: orUndefined(
+    z.object({
       printableStatus: z.string().nullish(),
       /** KubeVirt's count of VMIs that ended before they ran. */
       startFailure: z
         .object({ consecutiveFailCount: z.number().nullish(), retryAfterTimestamp: z.string().nullish() })
         .nullish(),
       conditions,
-    })
-    .nullish()
-    .transform(nullToUndefined),
+    }),
+  ),
 });
 export type ExplainedVm = z.infer<typeof explainedVm>;
 
@@ -212,8 +189,8 @@ export type ExplainedMigration = z.infer<typeof explainedMigration>;
 export const explainedVmi = virtualMachineInstance.extend({
   metadata: meta,
   spec: virtualMachineInstance.shape.spec.extend({ evictionStrategy: brief }),
-  status: z
-    .object({
+  status: orUndefined(
+    z.object({
       phase: z.string().nullish(),
       reason: z.string().nullish(),
       nodeName: z.string().nullish(),
@@ -222,34 +199,30 @@ export const explainedVmi = virtualMachineInstance.extend({
       evacuationNodeName: z.string().nullish(),
       migrationState,
       conditions,
-    })
-    .nullish()
-    .transform(nullToUndefined),
+    }),
+  ),
 });
 export type ExplainedVmi = z.infer<typeof explainedVmi>;
 
+const optional = z.string().nullish();
 export const occurrence = z.object({
-  involvedObject: z.object({
-    kind: z.string().nullish(),
-    namespace: z.string().nullish(),
-    name: z.string().nullish(),
-    uid: z.string().nullish(),
-  }),
+  involvedObject: z.object({ kind: optional, namespace: optional, name: optional, uid: optional }),
   /** `host`: for an Event of a kubelet, its node. */
-  source: z.object({ component: z.string().nullish(), host: z.string().nullish() }).nullish(),
-  reportingComponent: z.string().nullish(),
-  type: z.string().nullish(),
-  reason: z.string().nullish(),
-  message: z.string().nullish(),
+  source: z.object({ component: optional, host: optional }).nullish(),
+  reportingComponent: optional,
+  type: optional,
+  reason: optional,
+  message: optional,
   count: z.number().nullish(),
-  lastTimestamp: z.string().nullish(),
-  eventTime: z.string().nullish(),
+  lastTimestamp: optional,
+  eventTime: optional,
   metadata: meta,
 });
 export type Occurrence = z.infer<typeof occurrence>;
 
+/** A time of the API server in milliseconds since 1970; 0 if there is none. */
+export const millisecondsOf = (time: string | null | undefined): number => Date.parse(time ?? '') || 0;
+
 /** When an Event last happened, in milliseconds since 1970. */
-export function timeOf({ lastTimestamp, eventTime, metadata }: Occurrence): number {
-  const time = Date.parse(lastTimestamp ?? eventTime ?? metadata.creationTimestamp ?? '');
-  return Number.isNaN(time) ? 0 : time;
-}
+export const timeOf = ({ lastTimestamp, eventTime, metadata }: Occurrence): number =>
+  millisecondsOf(lastTimestamp ?? eventTime ?? metadata.creationTimestamp);

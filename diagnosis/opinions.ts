@@ -7,6 +7,7 @@ import { tryChanges } from '../model/placement/tried-changes.ts';
 import { FOR_ROOM, type RefusalKind, type Refused, tooLargeFor } from '../model/placement/verdict.ts';
 import type { NodeGroup, SchedulerRefusal } from './facts.ts';
 import { networkMapFault, type ReportedHost } from './hosts.ts';
+import { REMEDIES } from './node-remedies.ts';
 
 export type NodeOpinion = FitOpinion | RefusedOpinion;
 
@@ -28,10 +29,14 @@ export interface RefusedOpinion extends Omit<Refused, 'kind'> {
 
 export const NOT_PREDICTED = 'not predicted: it may accept or refuse it';
 
-/** The node passes without a prediction of its CPUs. @param why the reason, if it is known */
-export function notPredicted(node: string, why: string): RefusedOpinion {
-  return { node, fits: false, kind: 'not-predicted', text: NOT_PREDICTED, detail: why };
+/** @param text with few distinct values @param detail with the node's own values */
+export function refusedOn(node: string, kind: RefusedOpinion['kind'], text: string, detail = text): RefusedOpinion {
+  return { node, fits: false, kind, text, detail };
 }
+
+/** The node passes without a prediction of its CPUs. @param why the reason, if it is known */
+export const notPredicted = (node: string, why: string): RefusedOpinion =>
+  refusedOn(node, 'not-predicted', NOT_PREDICTED, why);
 
 export interface Opinions {
   readonly source: 'extender' | 'reports';
@@ -71,54 +76,12 @@ export function extenderOpinions(document: unknown): Opinions | undefined {
   return { source: 'extender', nodes: data.nodes, notes: data.active ? [] : [standby] };
 }
 
-/** Easiest to fix first, then full nodes, then broken ones, last those never meant for the pod. */
-const ORDER: readonly NodeGroup['kind'][] = [
-  'fits',
-  'not-predicted',
-  'stale-report',
-  'in-flight',
-  'refused-by-kubelet',
-  'refused-on-host',
-  'short-of',
-  'too-few-whole-cores',
-  'too-few-cpus',
-  'network-elsewhere',
-  'no-common-node',
-  'tied-by-init',
-  'resources',
-  'pages-taken',
-  'misaligned',
-  'cannot-split',
-  'may-not-span',
-  'larger-than-cells',
-  'too-large',
-  'more-than-node',
-  'cpu-mask',
-  'dpu',
-  'polled-cpus',
-  'no-report',
-  'unpredictable',
-  'not-ready',
-  'cordoned',
-  'pod-affinity',
-  'hangs-kubelet',
-  'split-reservation',
-  'offline-threads',
-  'uneven-cores',
-  'no-exclusive-cpus',
-  'dra-cpu',
-  'tainted',
-  'network-map',
-  'no-such-network',
-  'unknown-node',
-  'cordoned-and-more',
-  'other',
-  'not-selected',
-];
+const ORDER = Object.keys(REMEDIES);
 
+/** Kinds that are not listed come with the last one. */
 const rank = ({ kind }: NodeGroup) => {
   const at = ORDER.indexOf(kind);
-  return at < 0 ? ORDER.length : at;
+  return at < 0 ? ORDER.length - 1 : at;
 };
 
 /** Groups nodes by reason: a thousand nodes have only a few reasons. */
@@ -135,29 +98,24 @@ function groupOf(list: readonly NodeOpinion[]): NodeGroup {
   const compare = byName<NodeOpinion>(({ node }) => node);
   const sorted = [...list].sort((a, b) => missingOf(a) - missingOf(b) || compare(a, b));
   const first = sorted[0]!;
-  const nodes = sorted.map(({ node }) => node);
-  if (first.fits) {
-    const numa = first.numaNodes.join(',');
-    const where =
-      first.cpus === '' ? 'on shared CPUs' : `it would get ${cpuListText(first.cpus)} on ${numaNodesText(numa)}`;
-    const isPlain = first.warnings.length === 0;
-    const outcome = isPlain ? 'could run it' : 'could run it, with warnings';
-    const explanation = isPlain ? where : first.warnings.join('; ');
-    const predictedCpus =
-      first.cpus === '' ? {} : { cpus: CpuSet.parse(first.cpus).toArray(), numaNodes: first.numaNodes };
-    return { kind: 'fits', text: outcome, count: list.length, nodes, detail: explanation, ...predictedCpus };
+  const common = { count: list.length, nodes: sorted.map(({ node }) => node) };
+  if (!first.fits) {
+    const { kind, text, detail, missing } = first;
+    return { kind, text, ...common, detail, missing };
   }
-  const { kind, text, detail, missing } = first;
-  return { kind, text, count: list.length, nodes, detail, missing };
+  const { cpus, numaNodes, warnings } = first;
+  const text = warnings.length === 0 ? 'could run it' : 'could run it, with warnings';
+  const cautions = warnings.join('; ');
+  if (cpus === '') return { kind: 'fits', text, ...common, detail: cautions || 'on shared CPUs' };
+  const detail = cautions || `it would get ${cpuListText(cpus)} on ${numaNodesText(numaNodes.join(','))}`;
+  return { kind: 'fits', text, ...common, detail, cpus: CpuSet.parse(cpus).toArray(), numaNodes };
 }
 
 /** The extender reports a node that passes without a prediction as one that fits, on no CPUs. */
 export function predictedOrNot(opinion: NodeOpinion): NodeOpinion {
   if (!opinion.fits || opinion.cpus !== '') return opinion;
-  return notPredicted(
-    opinion.node,
-    opinion.warnings.join('; ') || 'its agent does not report, or its kubelet is not predicted',
-  );
+  const why = opinion.warnings.join('; ') || 'its agent does not report, or its kubelet is not predicted';
+  return notPredicted(opinion.node, why);
 }
 
 const isFull = (opinion: NodeOpinion) => !opinion.fits && (FOR_ROOM as readonly string[]).includes(opinion.kind);
@@ -176,30 +134,21 @@ export function withSizes(
     if (refused === undefined) return opinion;
     const { kind, detail, missing } = refused;
     const text = `does not fit even on an empty ${kind === 'no-common-node' ? 'NUMA node' : 'node'}`;
-    return { node: opinion.node, fits: false, kind: 'too-large', text, detail, missing };
+    return { ...refusedOn(opinion.node, 'too-large', text, detail), missing };
   });
 }
 
 /** The refusals that other CPUs, another size or other networks could end. */
-const CHANGEABLE: readonly NodeGroup['kind'][] = [
-  ...FOR_ROOM,
-  'network-elsewhere',
-  'misaligned',
-  'too-large',
-  'larger-than-cells',
-];
+const ROOM_ELSEWHERE = ['network-elsewhere', 'misaligned', 'too-large', 'larger-than-cells'] as const;
+const CHANGEABLE: readonly NodeGroup['kind'][] = [...FOR_ROOM, ...ROOM_ELSEWHERE];
 
 /** A node whose network map is broken may have the network that it does not report. */
-export function withNetworkMaps(
-  opinions: readonly NodeOpinion[],
-  hosts: readonly ReportedHost[],
-): readonly NodeOpinion[] {
+export function withNetworkMaps(opinions: readonly NodeOpinion[], hosts: readonly ReportedHost[]): NodeOpinion[] {
   const faults = new Map(hosts.map(({ name, status }) => [name, networkMapFault(status)]));
   return opinions.map((opinion): NodeOpinion => {
     const fault = faults.get(opinion.node);
     if (opinion.fits || opinion.kind !== 'no-such-network' || fault === undefined) return opinion;
-    const text = `${opinion.text}, and its network map is broken`;
-    return { node: opinion.node, fits: false, kind: 'network-map', text, detail: fault };
+    return refusedOn(opinion.node, 'network-map', `${opinion.text}, and its network map is broken`, fault);
   });
 }
 

@@ -15,10 +15,10 @@ import {
 import { NO_CURRENT_REPORT, STOPPED_REPORT } from './facts.ts';
 import type { Hosts } from './hosts.ts';
 import { deadDpu, type ExplainedNode, type ExplainedPod } from './objects.ts';
-import { type NodeOpinion, notPredicted, type Opinions } from './opinions.ts';
+import { type NodeOpinion, notPredicted, type Opinions, refusedOn } from './opinions.ts';
 
 /** Why a node passes although its kubelet might refuse the pod; undefined: it is refused, or predicted. */
-export function whyNotPredicted(needs: PlacementNeeds, host: PlacementHost, verdict: NodeVerdict): string | undefined {
+function whyNotPredicted(needs: PlacementNeeds, host: PlacementHost, verdict: NodeVerdict): string | undefined {
   if (!verdict.fits || verdict.cpus !== undefined || sharesOn(needs, host)) return undefined;
   return `its kubelet cannot be predicted: ${unpredictableFor(needs, host) ?? 'its report has no state'}`;
 }
@@ -68,7 +68,7 @@ export function predictOpinions({ pod, nodes, reported, pending, silent }: Predi
   const opinions = nodes.map((node): NodeOpinion => {
     const name = node.metadata.name ?? '';
     const dead = deadDpuFor(pod, node);
-    if (dead !== undefined) return { node: name, fits: false, kind: 'dpu', text: 'DPU not ready', detail: dead };
+    if (dead !== undefined) return refusedOn(name, 'dpu', 'DPU not ready', dead);
     const verdict = hasRequest ? verdictOf(name) : UNCHECKED;
     if (typeof verdict === 'string') return notPredicted(name, verdict);
     const host = byName.get(name)?.host;
@@ -78,21 +78,16 @@ export function predictOpinions({ pod, nodes, reported, pending, silent }: Predi
     const { cpus = '', cells: numaNodes, warnings, score } = verdict;
     return { node: name, fits: true, score, cpus: `${cpus}`, numaNodes, warnings };
   });
-  return { source: 'reports', nodes: opinions, notes: notesOf(isExclusive(needs), nodes, byName, unusable, silent) };
+  const mute = nodes
+    .map(({ metadata }) => metadata.name ?? '')
+    .filter((name) => !byName.has(name) && !unusable.has(name));
+  return { source: 'reports', nodes: opinions, notes: isExclusive(needs) ? notesOf(mute, unusable, silent) : [] };
 }
 
 /** Nodes that a note names. */
 const MAX_NAMED = 3;
 
-function notesOf(
-  exclusive: boolean,
-  nodes: readonly ExplainedNode[],
-  byName: ReadonlyMap<string, unknown>,
-  unusable: ReadonlyMap<string, string>,
-  silent: ReadonlySet<string>,
-): string[] {
-  if (!exclusive) return [];
-  const mute = nodes.filter(({ metadata }) => !byName.has(metadata.name ?? '') && !unusable.has(metadata.name ?? ''));
+function notesOf(mute: readonly string[], unusable: Hosts['unusable'], silent: ReadonlySet<string>): string[] {
   const some = (names: readonly string[]) =>
     names.slice(0, MAX_NAMED).join(', ') + (names.length > MAX_NAMED ? ' …' : '');
   const notes = [...unusable].slice(0, MAX_NAMED).map(([node, why]) => `node ${node}: ${why}`);
@@ -103,9 +98,8 @@ function notesOf(
     notes.unshift(`${agents} stopped reporting, so ${reports} old: ${some([...silent])}`);
   }
   if (mute.length > 0) {
-    const names = mute.map(({ metadata }) => metadata.name ?? '');
     const count = countText(mute.length, 'node does', 'nodes do');
-    notes.unshift(`${count} not report their topology, so they pass without a check: ${some(names)}`);
+    notes.unshift(`${count} not report their topology, so they pass without a check: ${some(mute)}`);
   }
   return notes;
 }

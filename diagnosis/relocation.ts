@@ -13,9 +13,8 @@ import {
   withSizes,
   withTried,
 } from './opinions.ts';
-import { excludedBy, type JudgedTerm, refusedByAffinity } from './pod-affinity.ts';
 import { predictOpinions } from './predict.ts';
-import { schedulerRefusal, shortOf } from './scheduler-view.ts';
+import { excludedBy, type JudgedTerm, refusedByAffinity, schedulerRefusal, shortOf } from './scheduler-view.ts';
 
 /** A launcher that is to run on another node. */
 export interface Leaving {
@@ -74,12 +73,10 @@ export async function relocate(groups: readonly (readonly Leaving[])[], remainin
   };
   const opinions = new Map(groups.flat().map((pod) => [pod, opinionsOf(pod, world)]));
   const choices = (pod: Leaving) => (opinions.get(pod) ?? []).filter(({ fits }) => fits).length;
-  const groupOf = new Map(groups.flatMap((group, index) => group.map((pod) => [pod, index] as const)));
-  const inGroups = (order: readonly Leaving[]) =>
-    order.toSorted((a, b) => (groupOf.get(a) ?? 0) - (groupOf.get(b) ?? 0));
+  const inGroups = (order: readonly Leaving[]) => groups.flatMap((group) => order.filter((pod) => group.includes(pod)));
   const outcomes: Omit<Relocation, 'orderMatters'>[] = [];
   const attempt = async (order: readonly Leaving[]) => {
-    const outcome = await tryOrder(order, opinions, world);
+    const outcome = await new Attempt(world, opinions).run(order);
     outcomes.push(outcome);
     return outcome;
   };
@@ -121,16 +118,10 @@ function predicted(
   pod: ExplainedPod,
   nodes: readonly ExplainedNode[],
   hosts: readonly ReportedHost[],
-  { reported, silent, pending }: World,
+  { reported: { unusable }, silent, pending }: World,
 ): readonly NodeOpinion[] {
-  const { unusable } = reported;
-  const { nodes: opinions } = predictOpinions({
-    pod,
-    nodes,
-    reported: { hosts: [...hosts], unusable },
-    pending,
-    silent,
-  });
+  const reported = { hosts: [...hosts], unusable };
+  const { nodes: opinions } = predictOpinions({ pod, nodes, reported, pending, silent });
   const needs = placementNeedsOf(pod);
   return isExclusive(needs) && needs.mayShare !== true ? opinions.map(predictedOrNot) : opinions;
 }
@@ -147,114 +138,104 @@ function byScore(a: NodeOpinion, b: NodeOpinion): number {
   return a.node < b.node ? -1 : 1;
 }
 
-/** The nodes to which something has moved, in one try. */
-interface Moves {
-  readonly hosts: Map<string, ReportedHost>;
-  readonly pods: Map<string, ExplainedPod[]>;
-  /** The new node of a launcher. */
-  readonly movedTo: Map<string, string>;
-}
+/** One try, and the nodes to which something has moved in it. */
+class Attempt {
+  readonly #world: World;
+  /** The opinions about all nodes before anyone moves, the best first. */
+  readonly #before: ReadonlyMap<Leaving, readonly NodeOpinion[]>;
+  readonly #hosts = new Map<string, ReportedHost>();
+  readonly #pods = new Map<string, ExplainedPod[]>();
+  /** The new node of a launcher, by its uid. */
+  readonly #movedTo = new Map<string, string>();
 
-/** @param before the opinions about all nodes before anyone moves, the best first */
-async function tryOrder(
-  order: readonly Leaving[],
-  before: ReadonlyMap<Leaving, readonly NodeOpinion[]>,
-  world: World,
-): Promise<Omit<Relocation, 'orderMatters'>> {
-  const moves: Moves = { hosts: new Map(), pods: new Map(), movedTo: new Map() };
-  const places = new Map<Leaving, NewPlace>();
-  const refusals = new Map<Leaving, readonly NodeGroup[]>();
-  for (const leaving of order) {
-    const choice = await choose(leaving, before.get(leaving) ?? [], world, moves);
-    if ('node' in choice) {
-      places.set(leaving, choice);
-      move(leaving, choice.node, world, moves);
-    } else refusals.set(leaving, groupsOf(leaving.pod, choice.refused, world));
+  constructor(world: World, before: ReadonlyMap<Leaving, readonly NodeOpinion[]>) {
+    this.#world = world;
+    this.#before = before;
   }
-  return { places, refusals };
-}
 
-function move({ pod, replaces }: Leaving, node: string, world: World, { hosts, pods, movedTo }: Moves): void {
-  const reported = hosts.get(node) ?? world.hostOf.get(node);
-  const needs = placementNeedsOf(pod);
-  const { uid = '' } = pod.metadata;
-  if (reported !== undefined && isExclusive(needs)) {
-    const { name, status, empty, alike } = reported;
-    hosts.set(node, { name, status, empty, host: withPod(reported.host, needs.request), alike: `${alike}\n${uid}` });
+  async run(order: readonly Leaving[]): Promise<Omit<Relocation, 'orderMatters'>> {
+    const places = new Map<Leaving, NewPlace>();
+    const refusals = new Map<Leaving, readonly NodeGroup[]>();
+    for (const leaving of order) {
+      const choice = await this.#choose(leaving);
+      if ('node' in choice) {
+        places.set(leaving, choice);
+        this.#move(leaving, choice.node);
+      } else refusals.set(leaving, groupsOf(leaving.pod, choice.refused, this.#world));
+    }
+    return { places, refusals };
   }
-  pods.set(node, [...(pods.get(node) ?? []), pod]);
-  if (replaces !== undefined) movedTo.set(replaces, node);
-}
 
-async function choose(
-  leaving: Leaving,
-  before: readonly NodeOpinion[],
-  world: World,
-  moves: Moves,
-): Promise<NewPlace | { readonly refused: readonly NodeOpinion[] }> {
-  const changed = [...moves.pods.keys()];
-  const open = before.filter(({ node }) => !moves.pods.has(node));
-  const again = changed
-    .flatMap((name) => world.byName.get(name) ?? [])
-    .flatMap((node): readonly NodeOpinion[] => {
-      const refusal = schedulerRefusal(leaving.pod, node);
-      if (refusal !== undefined) return [refusal];
-      const name = node.metadata.name ?? '';
-      const host = moves.hosts.get(name) ?? world.hostOf.get(name);
-      return predicted(leaving.pod, [node], host === undefined ? [] : [host], world);
-    });
-  const opinions = [...open, ...again].sort(byScore);
-  const refused: NodeOpinion[] = [];
-  const equals: Extract<NodeOpinion, { fits: true }>[] = [];
-  let equal = 0;
-  for (const opinion of opinions) {
-    const best = equals[0];
-    if (best !== undefined && (!opinion.fits || scoreOf(opinion) < scoreOf(best))) break;
-    const late = opinion.fits ? await lateRefusal(leaving, opinion.node, world, moves, equals.length) : undefined;
-    if (!opinion.fits || late !== undefined) refused.push(late ?? opinion);
-    else if (++equal <= MAX_COMPARED_NODES) equals.push(opinion);
+  #hostOf(node: string): ReportedHost | undefined {
+    return this.#hosts.get(node) ?? this.#world.hostOf.get(node);
   }
-  const emptiest = equal > MAX_COMPARED_NODES ? equals[0] : await emptiestOf(equals, world, moves);
-  if (emptiest === undefined) return { refused };
-  const { node, cpus, numaNodes } = emptiest;
-  return { node, cpus: CpuSet.parse(cpus), numaNodes, equal };
-}
 
-/** What depends on the pods of a node, which are only read until there are enough nodes to compare. */
-async function lateRefusal(
-  { pod, terms }: Leaving,
-  name: string,
-  world: World,
-  moves: Moves,
-  fitting: number,
-): Promise<RefusedOpinion | undefined> {
-  const node = world.byName.get(name);
-  if (node === undefined) return undefined;
-  const moved = terms.map((term): JudgedTerm => {
-    const matches = term.matches?.map((other): ExplainedPod => {
-      const to = moves.movedTo.get(other.metadata.uid ?? '');
-      return to === undefined ? other : { ...other, spec: { ...other.spec, nodeName: to } };
-    });
-    return { ...term, matches };
-  });
-  const labelsOf = (other: string) => world.byName.get(other)?.metadata.labels;
-  const apart = refusedByAffinity(moved, node, labelsOf);
-  if (apart !== undefined || fitting >= MAX_COMPARED_NODES) return apart;
-  const read = await world.podsOn(name);
-  if (read === undefined) return undefined;
-  const there = [...read, ...(moves.pods.get(name) ?? [])];
-  return shortOf(pod, node, there) ?? excludedBy(pod, node, there);
-}
+  #move({ pod, replaces }: Leaving, node: string): void {
+    const reported = this.#hostOf(node);
+    const needs = placementNeedsOf(pod);
+    if (reported !== undefined && isExclusive(needs)) {
+      const { name, status, empty } = reported;
+      const alike = `${reported.alike}\n${pod.metadata.uid ?? ''}`;
+      this.#hosts.set(node, { name, status, empty, host: withPod(reported.host, needs.request), alike });
+    }
+    this.#pods.set(node, [...(this.#pods.get(node) ?? []), pod]);
+    if (replaces !== undefined) this.#movedTo.set(replaces, node);
+  }
 
-async function emptiestOf<T extends { readonly node: string }>(equals: readonly T[], world: World, { pods }: Moves) {
-  if (equals.length < 2) return equals[0];
-  const counted = await Promise.all(
-    equals.map(async (opinion) => {
-      const there = (await world.podsOn(opinion.node)) ?? [];
-      return { opinion, count: there.length + (pods.get(opinion.node)?.length ?? 0) };
-    }),
-  );
-  return counted.toSorted((a, b) => a.count - b.count)[0]?.opinion;
+  async #choose(leaving: Leaving): Promise<NewPlace | { readonly refused: readonly NodeOpinion[] }> {
+    const unchanged = (this.#before.get(leaving) ?? []).filter(({ node }) => !this.#pods.has(node));
+    const again = [...this.#pods.keys()]
+      .flatMap((name) => this.#world.byName.get(name) ?? [])
+      .flatMap((node): readonly NodeOpinion[] => {
+        const refusal = schedulerRefusal(leaving.pod, node);
+        if (refusal !== undefined) return [refusal];
+        const host = this.#hostOf(node.metadata.name ?? '');
+        return predicted(leaving.pod, [node], host === undefined ? [] : [host], this.#world);
+      });
+    const refused: NodeOpinion[] = [];
+    const equals: Extract<NodeOpinion, { fits: true }>[] = [];
+    let equal = 0;
+    for (const opinion of [...unchanged, ...again].sort(byScore)) {
+      const best = equals[0];
+      if (best !== undefined && (!opinion.fits || scoreOf(opinion) < scoreOf(best))) break;
+      const late = opinion.fits ? await this.#lateRefusal(leaving, opinion.node, equals.length) : undefined;
+      if (!opinion.fits || late !== undefined) refused.push(late ?? opinion);
+      else if (++equal <= MAX_COMPARED_NODES) equals.push(opinion);
+    }
+    const emptiest = equal > MAX_COMPARED_NODES ? equals[0] : await this.#emptiestOf(equals);
+    if (emptiest === undefined) return { refused };
+    const { node, cpus, numaNodes } = emptiest;
+    return { node, cpus: CpuSet.parse(cpus), numaNodes, equal };
+  }
+
+  /** What depends on the pods of a node, which are only read until there are enough nodes to compare. */
+  async #lateRefusal({ pod, terms }: Leaving, name: string, fitting: number): Promise<RefusedOpinion | undefined> {
+    const { byName } = this.#world;
+    const node = byName.get(name);
+    if (node === undefined) return undefined;
+    const placed = (other: ExplainedPod): ExplainedPod => {
+      const nodeName = this.#movedTo.get(other.metadata.uid ?? '');
+      return nodeName === undefined ? other : { ...other, spec: { ...other.spec, nodeName } };
+    };
+    const moved = terms.map((term): JudgedTerm => ({ ...term, matches: term.matches?.map(placed) }));
+    const apart = refusedByAffinity(moved, node, (other) => byName.get(other)?.metadata.labels);
+    if (apart !== undefined || fitting >= MAX_COMPARED_NODES) return apart;
+    const read = await this.#world.podsOn(name);
+    if (read === undefined) return undefined;
+    const there = [...read, ...(this.#pods.get(name) ?? [])];
+    return shortOf(pod, node, there) ?? excludedBy(pod, node, there);
+  }
+
+  async #emptiestOf<T extends { readonly node: string }>(equals: readonly T[]): Promise<T | undefined> {
+    if (equals.length < 2) return equals[0];
+    const counted = await Promise.all(
+      equals.map(async (opinion) => {
+        const there = (await this.#world.podsOn(opinion.node)) ?? [];
+        return { opinion, count: there.length + (this.#pods.get(opinion.node)?.length ?? 0) };
+      }),
+    );
+    return counted.toSorted((a, b) => a.count - b.count)[0]?.opinion;
+  }
 }
 
 function groupsOf(pod: ExplainedPod, refused: readonly NodeOpinion[], { reported }: World): NodeGroup[] {

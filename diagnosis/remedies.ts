@@ -59,108 +59,77 @@ export interface Named {
 const NODE_AGENT = 'app.kubernetes.io/name=plumbline-node-agent';
 
 export function checkAgent(node: string, text = `check the agent on ${node}`): Remedy {
-  const where = `spec.nodeName=${node}`;
-  return remedy(
-    'check-agent',
-    text,
-    plumbline('doctor', 'agents'),
-    kubectl('-n', NAMESPACE, 'get', 'pods', '-o', 'wide', '-l', NODE_AGENT, '--field-selector', where),
-  );
+  const pods = ['get', 'pods', '-o', 'wide', '-l', NODE_AGENT, '--field-selector', `spec.nodeName=${node}`];
+  return remedy('check-agent', text, plumbline('doctor', 'agents'), kubectl('-n', NAMESPACE, ...pods));
 }
 
+const leaseOf = (verb: 'get' | 'annotate', node: string, ...args: readonly string[]): Command =>
+  kubectl('-n', DPU_LEASE_NAMESPACE, verb, 'lease', DPU_LEASE_PREFIX + node, ...args);
+
 export function bringDpuBack(node: string): Remedy {
-  return remedy(
-    'bring-dpu-back',
-    `bring the DPU of ${node} back (check its power, its Open vSwitch and its agent), or delete its Lease if its health check was turned off; new pods go to other nodes meanwhile`,
-    plumbline('doctor', 'dpu'),
-    kubectl('-n', DPU_LEASE_NAMESPACE, 'get', 'lease', DPU_LEASE_PREFIX + node, '-o', 'yaml'),
-  );
+  const back = `bring the DPU of ${node} back (check its power, its Open vSwitch and its agent)`;
+  const text = `${back}, or delete its Lease if its health check was turned off; new pods go to other nodes meanwhile`;
+  return remedy('bring-dpu-back', text, plumbline('doctor', 'dpu'), leaseOf('get', node, '-o', 'yaml'));
 }
 
 export function forgetRestart(node: string): Remedy {
-  return remedy(
-    'forget-restart',
-    `if all networks on ${node} work again, let the DPU’s Lease forget the restart`,
-    kubectl('-n', DPU_LEASE_NAMESPACE, 'annotate', 'lease', DPU_LEASE_PREFIX + node, `${DPU_RUN_ANNOTATION}-`),
-  );
+  const text = `if all networks on ${node} work again, let the DPU’s Lease forget the restart`;
+  return remedy('forget-restart', text, leaseOf('annotate', node, `${DPU_RUN_ANNOTATION}-`));
 }
 
-export const repairNetworkMap = (node: string, fault: string): Remedy =>
-  remedy(
-    'repair-network-map',
-    `repair the network map of ${node}: ${fault}; VMs that run there need no restart`,
-    plumbline('doctor', 'networks'),
-  );
+export function repairNetworkMap(node: string, fault: string): Remedy {
+  const text = `repair the network map of ${node}: ${fault}; VMs that run there need no restart`;
+  return remedy('repair-network-map', text, plumbline('doctor', 'networks'));
+}
 
-export const bringWebhookBack = (): Remedy =>
-  remedy(
-    'bring-webhook-back',
-    'repair the webhook',
-    kubectl('-n', NAMESPACE, 'get', 'pods'),
-    plumbline('doctor', 'webhook', 'certificates'),
-  );
+export function bringSchedulerBack(): Remedy {
+  const pods = kubectl('-n', NAMESPACE, 'get', 'pods', '-l', `app.kubernetes.io/name=${SCHEDULER}`);
+  return remedy('bring-scheduler-back', `bring ${SCHEDULER} back`, plumbline('doctor', 'extender'), pods);
+}
 
-export const restoreWebhook = (): Remedy =>
-  remedy(
-    'bring-webhook-back',
-    'restore what calls the webhook: nothing is wrong with the VM',
-    plumbline('doctor', 'installed', 'webhook'),
-  );
-
-export const bringSchedulerBack = (): Remedy =>
-  remedy(
-    'bring-scheduler-back',
-    `bring ${SCHEDULER} back`,
-    plumbline('doctor', 'extender'),
-    kubectl('-n', NAMESPACE, 'get', 'pods', '-l', `app.kubernetes.io/name=${SCHEDULER}`),
-  );
-
-export const checkVirtController = (): Remedy =>
-  remedy(
-    'check-virt-controller',
-    'check virt-controller',
-    kubectl('-n', 'kubevirt', 'get', 'pods', '-l', 'kubevirt.io=virt-controller'),
-  );
-
-export const readEvents = ({ namespace }: Named, name: string, text: string): Remedy =>
-  remedy(
-    'read-events',
-    text,
-    kubectl('-n', namespace, 'get', 'events', '--field-selector', `involvedObject.name=${name}`),
-  );
+export function readEvents({ namespace }: Named, name: string, text = 'see its Events'): Remedy {
+  const events = ['get', 'events', '--field-selector', `involvedObject.name=${name}`];
+  return remedy('read-events', text, kubectl('-n', namespace, ...events));
+}
 
 /** No command for an instance without a VM, or for a pod, whose owner creates another one. */
-export function startAgain(named: Named, text: string, ...first: readonly Command[]): Remedy {
-  return remedy('start-again', text, ...first, ...ofVm(named, virtctl('restart', named.name, '-n', named.namespace)));
+export function virtctlFor({ kind, name, namespace }: Named, verb: 'migrate' | 'restart' | 'stop'): readonly Command[] {
+  return kind === 'vm' ? [virtctl(verb, name, '-n', namespace)] : [];
 }
+
+/** The change of a VM by `kubectl patch`. */
+export function patchOf({ kind, name, namespace }: Named, patch: object): readonly Command[] {
+  const args = ['patch', 'virtualmachine', name, '--type', 'merge', '-p', JSON.stringify(patch)];
+  return kind === 'vm' ? [kubectl('-n', namespace, ...args)] : [];
+}
+
+export function startAgain(named: Named, text: string, ...first: readonly Command[]): Remedy {
+  return remedy('start-again', text, ...first, ...virtctlFor(named, 'restart'));
+}
+
+export const startOnceWebhookWorks = (named: Named): Remedy =>
+  startAgain(named, 'start the VM again once the webhook works', plumbline('doctor', 'webhook'));
 
 /** How a VM gets changes, or another place, that a migration would give it. */
 export function placeAgain(
   named: Named & { readonly instance?: { readonly notMigratable?: string | undefined } | undefined },
 ): Remedy {
-  const { namespace, name, instance } = named;
-  const why = instance?.notMigratable;
+  const why = named.instance?.notMigratable;
   if (why === undefined) {
-    const text = 'migrate or restart it, so that it is placed again';
-    return remedy('place-again', text, ...ofVm(named, virtctl('migrate', name, '-n', namespace)));
+    return remedy('place-again', 'migrate or restart it, so that it is placed again', ...virtctlFor(named, 'migrate'));
   }
   const because = why === '' ? '' : `: ${why}`;
   const text = `restart it at a suitable time, so that it is placed again; KubeVirt cannot migrate it${because}`;
-  return remedy('place-again', text, ...ofVm(named, virtctl('restart', name, '-n', namespace)));
+  return remedy('place-again', text, ...virtctlFor(named, 'restart'));
 }
 
 export function addAnnotation(text: string, named: Named): Remedy {
-  const { namespace, name } = named;
   const annotations = { [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY };
-  const patch = JSON.stringify({ spec: { template: { metadata: { annotations } } } });
   return remedy(
     'add-annotation',
     `${text}: annotate the VM’s template with ${FULL_PCPUS_ANNOTATION}: ${FULL_PCPUS_ONLY} and start it again`,
-    ...ofVm(
-      named,
-      kubectl('-n', namespace, 'patch', 'virtualmachine', name, '--type', 'merge', '-p', patch),
-      virtctl('restart', name, '-n', namespace),
-    ),
+    ...patchOf(named, { spec: { template: { metadata: { annotations } } } }),
+    ...virtctlFor(named, 'restart'),
   );
 }
 
@@ -169,7 +138,3 @@ export const verifyMask = (namespace: string, text: string): Remedy =>
 
 export const correctMask = ({ namespace }: Named): Remedy =>
   verifyMask(namespace, `correct ${CPU_MASK_ANNOTATION} on the VM’s template and restart the VM`);
-
-function ofVm({ kind }: Named, ...commands: readonly Command[]): readonly Command[] {
-  return kind === 'vm' ? commands : [];
-}

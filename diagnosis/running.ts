@@ -11,7 +11,7 @@ import {
 } from '../model/placement/needs.ts';
 import { cellsTouched } from '../model/placement/networks.ts';
 import { isExclusive } from '../model/placement/preferences.ts';
-import type { Cause, InstanceFacts, NodeStateFacts, VmFacts } from './facts.ts';
+import { type Cause, cause, type InstanceFacts, type NodeStateFacts, type VmFacts } from './facts.ts';
 import {
   bringDpuBack,
   bringSchedulerBack,
@@ -39,39 +39,34 @@ function withDpu(facts: Named & Pick<VmFacts, 'node' | 'instance'>, at: string, 
   const { deadDpu, networkLost } = facts.node ?? {};
   if (deadDpu !== undefined) {
     const text = `on ${at}, whose DPU is not ready: ${deadDpu}; its network does not work until the DPU is back`;
-    return [{ reason: 'DPUNotReady', text, remedies: [bringDpuBack(at), placeAgain(facts)] }, ...causes];
+    return [cause('DPUNotReady', text, bringDpuBack(at), placeAgain(facts)), ...causes];
   }
   if (networkLost === undefined) return [...causes];
   const text = `on ${at}, without a network since ${networkLost}`;
-  return [{ reason: 'NetworkLost', text, remedies: [placeAgain(facts), forgetRestart(at)] }, ...causes];
+  return [cause('NetworkLost', text, placeAgain(facts), forgetRestart(at)), ...causes];
 }
 
 function placed(facts: VmFacts, at: string, needs: RunningNeeds): Cause[] {
   const { node } = facts;
-  if (node === undefined) return [{ reason: 'Running', text: `on ${at}`, remedies: [] }];
+  if (node === undefined) return [cause('Running', `on ${at}`)];
   if (needs.mask !== undefined) return byLastReport(node, at, [maskedVm(facts, at)]);
   if (!isExclusive(needs)) {
     const which = facts.instance?.hasCpusOfClaim ? 'with the CPUs of its claim' : 'on shared CPUs';
-    return [{ reason: 'SharedCpus', text: `on ${at}, ${which}`, remedies: [] }];
+    return [cause('SharedCpus', `on ${at}, ${which}`)];
   }
   const { host, assigned } = node;
   if (host === undefined || assigned.length === 0) {
-    const text = `on ${at}; no agent reports its CPUs`;
-    return [{ reason: 'NotReported', text, remedies: [checkAgent(at)] }];
+    return [cause('NotReported', `on ${at}; no agent reports its CPUs`, checkAgent(at))];
   }
   return byLastReport(node, at, aligned(facts, at, needs, host, assigned));
 }
 
-const agentSilent = (at: string): Cause => ({
-  reason: 'AgentSilent',
-  text: `on ${at}, whose agent has stopped reporting`,
-  remedies: [checkAgent(at)],
-});
+const agentSilent = (at: string) => cause('AgentSilent', `on ${at}, whose agent has stopped reporting`, checkAgent(at));
 
 /** Marks what a silent agent reported as old. */
 function byLastReport({ silent }: NodeStateFacts, at: string, causes: readonly Cause[]): Cause[] {
   if (!silent) return [...causes];
-  return [agentSilent(at), ...causes.map((cause) => ({ ...cause, text: `by its last report, ${cause.text}` }))];
+  return [agentSilent(at), ...causes.map((each) => ({ ...each, text: `by its last report, ${each.text}` }))];
 }
 
 function aligned(
@@ -86,24 +81,18 @@ function aligned(
   const fault = facts.node?.networkMapFault;
   // A new start on a node whose networks are not known would be worse.
   const remedies = fault === undefined ? [placeAgain(facts)] : [repairNetworkMap(at, fault)];
-  const split: Cause[] = isWholeCores(host, cpus)
-    ? []
-    : [
-        {
-          reason: 'SplitCores',
-          text: `its ${cpuListText(cpus)} ${cpus.size === 1 ? 'is' : 'are'} not whole cores: it shares cores with other pods`,
-          remedies,
-        },
-      ];
   const location = { at, networks, fault, touched: CpuSet.of(cells), spansCells: needs.spansCells };
-  const apart = needs.networks.flatMap((need) => farFrom(need, location, remedies));
+  const faults = needs.networks.flatMap((need) => farFrom(need, location, remedies));
+  if (!isWholeCores(host, cpus)) {
+    const split = `its ${cpuListText(cpus)} ${cpus.size === 1 ? 'is' : 'are'} not whole cores`;
+    faults.unshift(cause('SplitCores', `${split}: it shares cores with other pods`, ...remedies));
+  }
   const percent = facts.node?.interferencePercent;
   const shareText = percent === undefined ? '' : `; interrupts and other work take ${percent} % of them`;
-  const where = `on ${at}, ${cpuListText(cpus)} of ${numaNodesText(cells.join(','))}${shareText}`;
-  const causes: Cause[] = [...split, ...apart, { reason: 'Aligned', text: where, remedies: [] }];
-  if (causes.length > 1) return causes;
+  const where = cause('Aligned', `on ${at}, ${cpuListText(cpus)} of ${numaNodesText(cells.join(','))}${shareText}`);
+  if (faults.length > 0) return [...faults, where];
   const near = needs.networks.length === 0 ? '' : ', and is near its networks';
-  return [...causes, { reason: 'Aligned', text: `it shares no core with other pods${near}`, remedies: [] }];
+  return [where, cause('Aligned', `it shares no core with other pods${near}`)];
 }
 
 interface CpuLocation {
@@ -122,25 +111,21 @@ function farFrom(need: NetworkNeed, location: CpuLocation, remedies: readonly Re
   const what = networkNeedText(need);
   if (fault !== undefined && (there === undefined || there.isEmpty)) {
     const reason = there === undefined ? 'NetworkGone' : 'NetworkUnplaced';
-    return [{ reason, text: `${what}: the network map of ${at} is broken: ${fault}`, remedies }];
+    return [cause(reason, `${what}: the network map of ${at} is broken: ${fault}`, ...remedies)];
   }
   if (there === undefined) {
     const say = `make ${at} report it again, and leave the VM running meanwhile: a restart would not bring the network back`;
     const help = remedy('bring-network-back', say, plumbline('doctor', 'networks', 'agents'));
-    return [{ reason: 'NetworkGone', text: `${what} is not on the node`, remedies: [help] }];
+    return [cause('NetworkGone', `${what} is not on the node`, help)];
   }
   if (there.isEmpty) {
-    const say = remedy(
-      'check-network-name',
-      `name its NUMA node on ${at} in the network map`,
-      plumbline('doctor', 'networks'),
-    );
-    return [{ reason: 'NetworkUnplaced', text: `${what}: its NUMA node is unknown`, remedies: [say] }];
+    const say = `name its NUMA node on ${at} in the network map`;
+    const help = remedy('check-network-name', say, plumbline('doctor', 'networks'));
+    return [cause('NetworkUnplaced', `${what}: its NUMA node is unknown`, help)];
   }
   if (spansCells ? touched.intersects(there) : touched.isSubsetOf(there)) return [];
-  return [
-    { reason: 'NetworkElsewhere', text: `${what} is on ${numaNodesText(there)}, its CPUs are on ${touched}`, remedies },
-  ];
+  const text = `${what} is on ${numaNodesText(there)}, its CPUs are on ${touched}`;
+  return [cause('NetworkElsewhere', text, ...remedies)];
 }
 
 function maskedVm(facts: Named & Pick<VmFacts, 'node'>, at: string): Cause {
@@ -148,12 +133,11 @@ function maskedVm(facts: Named & Pick<VmFacts, 'node'>, at: string): Cause {
   const about = pinning?.message === undefined ? '' : `: ${pinning.message}`;
   if (pinning?.state === 'pinned') {
     const pinned = `on ${at}, its vCPUs pinned by its CPU mask`;
-    if (about === '') return { reason: 'MaskApplied', text: pinned, remedies: [] };
-    return { reason: 'MaskFellBack', text: `${pinned}, with deviations${about}`, remedies: [] };
+    return about === '' ? cause('MaskApplied', pinned) : cause('MaskFellBack', `${pinned}, with deviations${about}`);
   }
   const text = `on ${at}, and its CPU mask is not applied${about}`;
-  if (pinning !== undefined) return { reason: 'MaskNotApplied', text, remedies: [correctMask(facts)] };
-  return { reason: 'MaskNotReported', text: `${text}: its agent has not reported`, remedies: [checkAgent(at)] };
+  if (pinning !== undefined) return cause('MaskNotApplied', text, correctMask(facts));
+  return cause('MaskNotReported', `${text}: its agent has not reported`, checkAgent(at));
 }
 
 type PausedVmFacts = Named & Pick<VmFacts, 'node' | 'instance' | 'scheduler' | 'now'>;
@@ -167,10 +151,10 @@ export function runningMaskedVm(facts: MaskedVmFacts, at: string, pause: Instanc
 
 /** A VM whose guest is paused; the most important fact first. */
 export function pausedGuest(facts: PausedVmFacts, at: string, pause: NonNullable<InstanceFacts['pause']>): Cause[] {
-  const cause = pausedVm(facts, at, pause);
-  if (facts.node?.silent !== true || !pause.atStart) return [cause];
-  if (facts.node.pinning === undefined) return [cause, agentSilent(at)];
-  return byLastReport(facts.node, at, [cause]).reverse();
+  const paused = pausedVm(facts, at, pause);
+  if (facts.node?.silent !== true || !pause.atStart) return [paused];
+  if (facts.node.pinning === undefined) return [paused, agentSilent(at)];
+  return byLastReport(facts.node, at, [paused]).reverse();
 }
 
 function pausedVm(facts: PausedVmFacts, at: string, pause: NonNullable<InstanceFacts['pause']>): Cause {
@@ -179,65 +163,49 @@ function pausedVm(facts: PausedVmFacts, at: string, pause: NonNullable<InstanceF
   const text = `it is on ${at} and does not run${pause.text === '' ? '' : `: ${pause.text}`}`;
   const { name, namespace } = facts;
   const unpause = virtctl('unpause', 'vmi', name, '-n', namespace);
-  return { reason: 'Paused', text, remedies: [remedy('unpause', 'resume it, unless the pause is intended', unpause)] };
+  return cause('Paused', text, remedy('unpause', 'resume it, unless the pause is intended', unpause));
 }
 
 /** Seconds from the pause after which the agent or the extender is at fault: together they need a few. */
 const START_SECONDS = 60;
 
+const waitFor = (text: string, area: string) => remedy('wait', text, plumbline('doctor', area));
+const LOGS = ['-n', NAMESPACE, 'logs', '-l', `app.kubernetes.io/name=${SCHEDULER}`];
+const READ_LOG = remedy(
+  'read-extender-log',
+  'read in its log why the extender cannot resume it',
+  kubectl(...LOGS, '-c', 'extender', '--prefix', '--tail=-1'),
+  plumbline('doctor', 'extender'),
+);
+
 function beforePinning(facts: MaskedVmFacts, at: string, since: string): Cause {
-  const { pinning } = facts.node;
+  const { pinning, silent } = facts.node;
   const waits = `it is on ${at} and does not run until its vCPUs are pinned`;
   const pausedSeconds = ((facts.now ?? Number.NaN) - Date.parse(since)) / 1000;
   if (pinning === undefined) {
     const missing = `${waits}; its agent has not reported yet`;
-    if (pausedSeconds <= START_SECONDS && !facts.node.silent) {
-      const wait = remedy(
-        'wait',
-        'the agent pins it within seconds; if it stays paused, check the agent',
-        plumbline('doctor', 'agents'),
-      );
-      return { reason: 'Starting', text: missing, remedies: [wait] };
+    if (pausedSeconds <= START_SECONDS && !silent) {
+      const wait = 'the agent pins it within seconds; if it stays paused, check the agent';
+      return cause('Starting', missing, waitFor(wait, 'agents'));
     }
-    const look = remedy(
-      'check-agent',
-      `check whether the agent on ${at} runs and has found its QEMU`,
-      plumbline('doctor', 'agents'),
-      plumbline('vm', 'status', at),
-    );
-    return { reason: 'PinningNotReported', text: missing, remedies: [look] };
+    const check = `check whether the agent on ${at} runs and has found its QEMU`;
+    const commands = [plumbline('doctor', 'agents'), plumbline('vm', 'status', at)];
+    return cause('PinningNotReported', missing, remedy('check-agent', check, ...commands));
   }
-  if (pinning.state === 'pinned') {
-    const { away, extenderAway = away } = facts.scheduler ?? {};
-    if (extenderAway !== undefined) {
-      const text = `it is on ${at}, its vCPUs are pinned, but nothing resumes it: ${extenderAway}`;
-      return { reason: 'ExtenderAway', text, remedies: [bringSchedulerBack()] };
-    }
-    if (pausedSeconds > START_SECONDS) {
-      const text = `it is on ${at}, its vCPUs are pinned, and the extender has not resumed it; paused for ${Math.floor(pausedSeconds / 60)} min`;
-      const read = remedy(
-        'read-extender-log',
-        'read in its log why the extender cannot resume it',
-        kubectl(
-          ...['-n', NAMESPACE, 'logs', '-l', `app.kubernetes.io/name=${SCHEDULER}`],
-          ...['-c', 'extender', '--prefix', '--tail=-1'],
-        ),
-        plumbline('doctor', 'extender'),
-      );
-      return { reason: 'NotResumed', text, remedies: [read] };
-    }
-    const wait = remedy(
-      'wait',
-      'the extender resumes it within seconds; if it stays paused, check the extender',
-      plumbline('doctor', 'extender'),
-    );
-    return {
-      reason: 'AboutToResume',
-      text: `it is on ${at}, its vCPUs are pinned, and the extender has not resumed it yet`,
-      remedies: [wait],
-    };
+  if (pinning.state !== 'pinned') {
+    const { reason = '', message = '' } = pinning;
+    const text = `${waits}; its agent refuses the mask (${reason}): ${message}`;
+    return cause('PinningRefused', text, correctMask(facts));
   }
-  const { reason = '', message = '' } = pinning;
-  const text = `${waits}; its agent refuses the mask (${reason}): ${message}`;
-  return { reason: 'PinningRefused', text, remedies: [correctMask(facts)] };
+  const pinned = `it is on ${at}, its vCPUs are pinned`;
+  const { away, extenderAway = away } = facts.scheduler ?? {};
+  if (extenderAway !== undefined) {
+    return cause('ExtenderAway', `${pinned}, but nothing resumes it: ${extenderAway}`, bringSchedulerBack());
+  }
+  if (pausedSeconds > START_SECONDS) {
+    const minutes = Math.floor(pausedSeconds / 60);
+    return cause('NotResumed', `${pinned}, and the extender has not resumed it; paused for ${minutes} min`, READ_LOG);
+  }
+  const wait = 'the extender resumes it within seconds; if it stays paused, check the extender';
+  return cause('AboutToResume', `${pinned}, and the extender has not resumed it yet`, waitFor(wait, 'extender'));
 }

@@ -1,7 +1,13 @@
-import type { Cause, InstanceFacts, MigrationFacts, VmFacts } from './facts.ts';
-import { failedMigration, type MigrationState, migrationCause, pendingChanges } from './migration.ts';
-import { withoutLauncher } from './no-launcher.ts';
+import { type Cause, cause, type InstanceFacts, type MigrationFacts, type VmFacts } from './facts.ts';
+import {
+  failedMigration,
+  type MigrationInProgress,
+  type MigrationState,
+  migrationCause,
+  pendingChanges,
+} from './migration.ts';
 import { REASONS, type Reason, type Verdict, worst } from './reasons.ts';
+import { withoutLauncher } from './refused.ts';
 import { migrates, type Remedy } from './remedies.ts';
 
 /**
@@ -49,6 +55,19 @@ export interface Launcher {
   readonly state: LauncherState;
 }
 
+const verdictOf = ({ reason }: Cause): Verdict => REASONS[reason].verdict;
+
+const faultsAmong = (causes: readonly Cause[]): Cause[] =>
+  causes.filter((each) => ['waiting', 'degraded', 'broken'].includes(verdictOf(each)));
+
+const isIn =
+  (...states: readonly Stage[]) =>
+  ({ state: { life } }: Launcher): boolean =>
+    states.includes(life.state);
+const hasGuest = isIn('running', 'paused');
+const isStaying = isIn('waiting', 'starting', 'running', 'paused');
+const isLive = isIn('waiting', 'starting', 'running', 'paused', 'stopping');
+
 /** The state of a VM: the one answer of status, explain, top, verify, doctor and the console. */
 export function vmState(facts: VmFacts, launchers: readonly Launcher[]): VmState {
   const { instance } = facts;
@@ -66,47 +85,28 @@ export function vmState(facts: VmFacts, launchers: readonly Launcher[]): VmState
   return { ...concluded({ life: state.life, causes: [...causes, ...failedMigration(facts, source)] }), launcher };
 }
 
-/** A running VM with a cause that is not `ok` does not run as requested. */
-export function concluded({ life, causes }: LauncherState): VmState {
-  const main = worst(causes)!;
-  const others = causes.filter((cause) => cause !== main);
-  const faults = faultsAmong(causes);
-  const isDegraded = life.state === 'running' && faults.length > 0;
-  const { reason, text } = main;
+export function deleting(node: string | undefined): LauncherState {
   return {
-    ...(isDegraded ? { state: 'not-as-requested', faults } : life),
-    verdict: verdictOf(main),
-    reason,
-    text,
-    causes: others,
-    remedies: remediesOf([main, ...others]),
+    life: { state: 'stopping' },
+    causes: [cause('Deleting', `it is being deleted${node ? ` on ${node}` : ''}`)],
   };
 }
 
-function verdictOf({ reason }: Cause): Verdict {
-  return REASONS[reason].verdict;
-}
-
-function faultsAmong(causes: readonly Cause[]): Cause[] {
-  return causes.filter((cause) => ['waiting', 'degraded', 'broken'].includes(verdictOf(cause)));
+/** A running VM with a cause that is not `ok` does not run as requested. */
+export function concluded({ life, causes }: LauncherState): VmState {
+  const main = worst(causes)!;
+  const { reason, text } = main;
+  const others = causes.filter((other) => other !== main);
+  const faults = faultsAmong(causes);
+  const isDegraded = life.state === 'running' && faults.length > 0;
+  const state = isDegraded ? ({ state: 'not-as-requested', faults } as const) : life;
+  return { ...state, verdict: verdictOf(main), reason, text, causes: others, remedies: remediesOf([main, ...others]) };
 }
 
 /** Each remedy once. */
 function remediesOf(causes: readonly Cause[]): Remedy[] {
-  const remedies = causes.flatMap((cause) => cause.remedies);
+  const remedies = causes.flatMap((each) => each.remedies);
   return [...new Map(remedies.map((remedy) => [`${remedy.id} ${remedy.text}`, remedy])).values()];
-}
-
-function hasGuest({ state: { life } }: Launcher): boolean {
-  return life.state === 'running' || life.state === 'paused';
-}
-
-function isLive({ state: { life } }: Launcher): boolean {
-  return life.state !== 'stopped' && life.state !== 'failed';
-}
-
-function isStaying(launcher: Launcher): boolean {
-  return isLive(launcher) && launcher.state.life.state !== 'stopping';
 }
 
 /** During a migration the guest runs on the instance's node, until KubeVirt names the target there. */
@@ -121,38 +121,30 @@ function guestLauncher(instance: InstanceFacts | undefined, launchers: readonly 
 }
 
 const ENDED: readonly MigrationFacts['progress'][] = ['succeeded', 'failed', 'cancelled'];
-const isActive = (migration: MigrationFacts | undefined): migration is MigrationFacts =>
+type ActiveMigration = MigrationFacts & { readonly progress: MigrationInProgress };
+const isActive = (migration: MigrationFacts | undefined): migration is ActiveMigration =>
   migration !== undefined && !ENDED.includes(migration.progress);
 
 /** The launcher of a current migration. A label of an earlier migration stays on the launcher that it created. */
-function targetLauncher(
-  migration: MigrationFacts | undefined,
-  guest: Launcher,
-  launchers: readonly Launcher[],
-): Launcher | undefined {
+function targetLauncher(migration: MigrationFacts | undefined, guest: Launcher, launchers: readonly Launcher[]) {
+  const uid = migration?.uid;
   const labelled = launchers.filter((launcher) => launcher !== guest && launcher.migration !== undefined);
-  if (isActive(migration) && migration.uid !== undefined) {
-    return labelled.find((launcher) => launcher.migration === migration.uid);
-  }
+  if (isActive(migration) && uid !== undefined) return labelled.find((launcher) => launcher.migration === uid);
   return labelled.find(
-    (launcher) => launcher.migration !== migration?.uid && launcher.created >= guest.created && isStaying(launcher),
+    (launcher) => launcher.migration !== uid && launcher.created >= guest.created && isStaying(launcher),
   );
 }
 
 /** KubeVirt has handed the guest over to the target; it records the end of the migration some seconds later. */
-function hasArrived(migration: MigrationFacts | undefined, { migration: uid }: Launcher): migration is MigrationFacts {
+function hasArrived(migration: MigrationFacts | undefined, { migration: uid }: Launcher): migration is ActiveMigration {
   return isActive(migration) && uid !== undefined && uid === migration.uid;
 }
 
 /** A guest that has arrived runs there like any other, unless it still fetches its memory. */
-function postCopy(
-  { progress, name }: MigrationFacts,
-  guest: Launcher,
-  launchers: readonly Launcher[],
-): MigrationState | undefined {
+function postCopy({ progress, name }: MigrationFacts, guest: Launcher, launchers: readonly Launcher[]) {
   const source = launchers.find((one) => one !== guest && one.node !== undefined)?.node;
   if (progress !== 'post-copy' || source === undefined) return undefined;
-  return { phase: progress, source, target: guest.node, name };
+  return { phase: progress, source, target: guest.node, name } satisfies MigrationState;
 }
 
 function migrationState(
@@ -160,19 +152,18 @@ function migrationState(
   source: string,
   target: Launcher | undefined,
 ): MigrationState | undefined {
-  const hasFailed = migration?.progress === 'failed';
   if (!isActive(migration) && target === undefined) {
     if (instance?.evacuatedFrom !== source) return undefined;
-    return { phase: hasFailed ? 'retrying' : 'requested', source };
+    return { phase: migration?.progress === 'failed' ? 'retrying' : 'requested', source };
   }
   const { progress = 'pending', name } = isActive(migration) ? migration : {};
   const commonFields = { source, target: target?.node, name, launcher: target?.uid };
-  if (progress !== 'pending') return { phase: progress as 'copying' | 'post-copy' | 'cancelling', ...commonFields };
+  if (progress !== 'pending') return { phase: progress, ...commonFields };
   if (target === undefined) return { phase: 'pending', ...commonFields };
   const { node } = target;
-  const cause = worst(target.state.causes)!;
-  const stands = hasGuest(target) || cause.reason === 'Starting';
-  return { phase: node === undefined ? 'scheduling' : 'preparing', ...commonFields, ...(!stands && { waits: cause }) };
+  const worstCause = worst(target.state.causes)!;
+  const waits = hasGuest(target) || worstCause.reason === 'Starting' ? undefined : worstCause;
+  return { phase: node === undefined ? 'scheduling' : 'preparing', ...commonFields, ...(waits && { waits }) };
 }
 
 /** What a target may lack before the guest is there, and does not as soon as it is. */
@@ -190,30 +181,18 @@ function migrating(
   target: Launcher | undefined,
   sourceCauses: readonly Cause[],
 ): VmState {
-  const elsewhere = target !== undefined && hasGuest(target) ? faultsAmong(target.state.causes) : [];
-  const there = elsewhere
-    .filter(({ reason }) => !UNTIL_HANDOVER.includes(reason))
-    .map((cause) => ({ ...cause, text: `on its target: ${cause.text}` }));
+  const there = target !== undefined && hasGuest(target) ? faultsAmong(target.state.causes) : [];
   const main = migrationCause(facts, migration);
-  const causes = [...sourceCauses, ...there];
-  const faults = faultsAmong(causes);
-  const verdict = verdictOf(worst([main, ...causes])!);
   const { reason, text } = main;
-  return {
-    state: 'migrating',
-    migration,
-    faults,
-    verdict,
-    reason,
-    text,
-    causes,
-    remedies: remediesOf([main, ...causes]).filter((remedy) => !migrates(remedy)),
-  };
-}
-
-function deleting(node: string | undefined): LauncherState {
-  const text = `it is being deleted${node === undefined ? '' : ` on ${node}`}`;
-  return { life: { state: 'stopping' }, causes: [{ reason: 'Deleting', text, remedies: [] }] };
+  const causes = [
+    ...sourceCauses,
+    ...there
+      .filter((each) => !UNTIL_HANDOVER.includes(each.reason))
+      .map((each) => ({ ...each, text: `on its target: ${each.text}` })),
+  ];
+  const verdict = verdictOf(worst([main, ...causes])!);
+  const remedies = remediesOf([main, ...causes]).filter((remedy) => !migrates(remedy));
+  return { state: 'migrating', migration, faults: faultsAmong(causes), verdict, reason, text, causes, remedies };
 }
 
 const FAILED: readonly Reason[] = [
@@ -226,9 +205,9 @@ const FAILED: readonly Reason[] = [
 ];
 
 function stateWithoutLauncher(facts: VmFacts): VmState {
-  const cause = withoutLauncher(facts);
-  const causes = [cause];
-  if (verdictOf(cause) === 'stopped') return concluded({ life: { state: 'stopped' }, causes });
-  if (FAILED.includes(cause.reason)) return concluded({ life: { state: 'failed' }, causes });
+  const main = withoutLauncher(facts);
+  const causes = [main];
+  if (verdictOf(main) === 'stopped') return concluded({ life: { state: 'stopped' }, causes });
+  if (FAILED.includes(main.reason)) return concluded({ life: { state: 'failed' }, causes });
   return concluded({ life: { state: 'waiting', for: 'launcher' }, causes });
 }

@@ -1,11 +1,13 @@
 import type * as z from 'zod';
 import { isOfMachine } from '../kube/cluster-view/vmis.ts';
-import type { DisturbedPod, NodeTopologyStatus, PinningState, RefusedStart } from '../kube/node-topology.ts';
+import type { NodeTopologyStatus, RefusedStart } from '../kube/node-topology.ts';
 import { REJECTIONS } from '../model/kubelet/provider.ts';
 import { AGENT, SERVICE } from '../model/names.ts';
 import type { PlacementHost } from '../model/placement/needs.ts';
-import type { ConditionShape, MetaShape } from '../model/shapes.ts';
+import type { MetaShape } from '../model/shapes.ts';
 import {
+  type Conditions,
+  findCondition,
   type InstanceFacts,
   type MachineFacts,
   type MigrationFacts,
@@ -22,6 +24,7 @@ import {
   type ExplainedVm,
   type ExplainedVmi,
   type migrationState,
+  millisecondsOf,
   type Occurrence,
   timeOf,
 } from './objects.ts';
@@ -40,39 +43,31 @@ export function kindOf(vmi: ExplainedVmi | undefined, vm?: ExplainedVm): VmFacts
   return isOfMachine(vmi.metadata) ? 'vm' : 'vmi';
 }
 
+/** Some fields of a status, of which the console reads the conditions with other bounds. */
+type StatusOf<T extends { readonly status?: object | undefined }, Field extends keyof NonNullable<T['status']>> =
+  | (Partial<Pick<NonNullable<T['status']>, Field>> & { readonly conditions?: Conditions })
+  | null
+  | undefined;
+
 interface RunnableVm {
   readonly spec: Pick<ExplainedVm['spec'], 'running' | 'runStrategy'>;
-  readonly status?:
-    | (Pick<NonNullable<ExplainedVm['status']>, 'printableStatus' | 'startFailure'> & Conditions)
-    | null
-    | undefined;
+  readonly status?: StatusOf<ExplainedVm, 'printableStatus' | 'startFailure'>;
 }
 
 interface StartingVmi {
   readonly metadata: MetaShape & { readonly deletionTimestamp?: string | undefined };
-  readonly status?:
-    | (Partial<Pick<NonNullable<ExplainedVmi['status']>, 'phase' | 'reason' | 'nodeName' | 'evacuationNodeName'>> &
-        Conditions)
-    | null
-    | undefined;
-}
-
-interface Conditions {
-  readonly conditions?: readonly ConditionShape[] | null | undefined;
+  readonly status?: StatusOf<ExplainedVmi, 'phase' | 'reason' | 'nodeName' | 'evacuationNodeName'>;
 }
 
 /** @param now milliseconds since 1970 */
 export function machineFacts({ spec, status }: RunnableVm, now: number): MachineFacts {
   const { running, runStrategy } = spec;
-  const failure = status?.conditions?.find((condition) => condition.type === 'Failure' && condition.status === 'True');
-  const restart = status?.conditions?.find(
-    (condition) => condition.type === 'RestartRequired' && condition.status === 'True',
-  );
+  const restart = findCondition(status?.conditions, 'RestartRequired');
   const { consecutiveFailCount, retryAfterTimestamp } = status?.startFailure ?? {};
   return {
     shouldRun: running === true || (runStrategy != null && !['Halted', 'Manual'].includes(runStrategy)),
     says: status?.printableStatus ?? '',
-    failure: failure?.message,
+    failure: findCondition(status?.conditions, 'Failure')?.message,
     failures: consecutiveFailCount ?? 0,
     retryIn: Math.max(0, (Date.parse(retryAfterTimestamp ?? '') - now) / 1000) || 0,
     ...(restart && { restartRequired: restart.message ?? '' }),
@@ -98,17 +93,15 @@ export function instanceFacts({ metadata, status }: StartingVmi): InstanceFacts 
     pause: pauseOf({ metadata, status }),
     node: status?.nodeName || undefined,
     deleting: metadata.deletionTimestamp !== undefined,
-    changes: CHANGES.filter(([type]) =>
-      conditions.some((condition) => condition.type === type && condition.status === 'True'),
-    ).map(([, text]) => text),
+    changes: CHANGES.filter(([type]) => findCondition(conditions, type)).map(([, text]) => text),
     evacuatedFrom: status?.evacuationNodeName || undefined,
     notMigratable: notMigratable(conditions),
   };
 }
 
 /** From KubeVirt's condition; '' if it does not say why, undefined if the instance can migrate or that is not known. */
-export function notMigratable(conditions: readonly ConditionShape[]): string | undefined {
-  const condition = conditions.find(({ type, status }) => type === 'LiveMigratable' && status === 'False');
+export function notMigratable(conditions: Conditions): string | undefined {
+  const condition = findCondition(conditions, 'LiveMigratable', 'False');
   return condition && (condition.message ?? condition.reason ?? '');
 }
 
@@ -124,12 +117,12 @@ export function migrationFacts(
   recorded: MigrationStatus | null | undefined,
   migrations: readonly ExplainedMigration[] = [],
 ): MigrationFacts | undefined {
-  const time = ({ metadata }: ExplainedMigration) => Date.parse(metadata.creationTimestamp ?? '') || 0;
+  const time = ({ metadata }: ExplainedMigration) => millisecondsOf(metadata.creationTimestamp);
   const newest = [...migrations].sort((a, b) => time(b) - time(a));
   const latest = newest.find((one) => !isFinal(one)) ?? newest[0];
   // A cancelled migration is deleted before its record and its launcher end.
   const isDeleted = !migrations.some(({ metadata }) => metadata.uid === recorded?.migrationUid);
-  const isOutdated = latest !== undefined && isFinal(latest) && isDeleted && began(recorded) > time(latest);
+  const isOutdated = latest && isFinal(latest) && isDeleted && millisecondsOf(recorded?.startTimestamp) > time(latest);
   const object = isOutdated ? undefined : latest;
   const isRecorded = object === undefined || recorded?.migrationUid === object.metadata.uid;
   const state = isRecorded ? recorded : object.status?.migrationState;
@@ -141,11 +134,6 @@ export function migrationFacts(
   };
 }
 
-/** Milliseconds since 1970; 0 if it has not begun. */
-function began(state: MigrationStatus | null | undefined): number {
-  return Date.parse(state?.startTimestamp ?? '') || 0;
-}
-
 function progressOf(
   object: ExplainedMigration | undefined,
   state: MigrationStatus,
@@ -155,14 +143,12 @@ function progressOf(
   const hasFailed = status?.phase === 'Failed' || (object === undefined && state.failed === true);
   if (hasFailed && (aborts || state.abortStatus === 'Succeeded')) return { progress: 'cancelled' };
   if (hasFailed) return { progress: 'failed', message: state.failureReason ?? undefined };
-  if (status?.phase === 'Succeeded' || (object === undefined && state.completed === true))
-    return { progress: 'succeeded' };
+  const hasSucceeded = status?.phase === 'Succeeded' || (object === undefined && state.completed === true);
+  if (hasSucceeded) return { progress: 'succeeded' };
   if (aborts) return { progress: 'cancelling' };
   if (state.mode === 'PostCopy') return { progress: 'post-copy' };
   if (status?.phase === 'Running' || state.startTimestamp) return { progress: 'copying' };
-  const quota = status?.conditions.find(
-    ({ type, status: value }) => type === 'migrationRejectedByResourceQuota' && value === 'True',
-  );
+  const quota = findCondition(status?.conditions, 'migrationRejectedByResourceQuota');
   return { progress: 'pending', message: quota && (quota.message ?? 'the quota of the namespace is used up') };
 }
 
@@ -173,24 +159,21 @@ export function rejectionFacts(rejections: readonly Occurrence[], now: number): 
   return { node: last.source?.host ?? undefined, reason: last.reason ?? '', message: last.message ?? '' };
 }
 
-interface PodReports {
+interface PodReports extends Pick<NodeTopologyStatus, 'pinning' | 'refusals' | 'conditions' | 'interference'> {
   readonly assignments: readonly { readonly podUID: string; readonly cpus: string }[];
-  readonly pinning?: readonly PinningState[] | undefined;
-  readonly refusals?: readonly RefusedStart[] | undefined;
-  readonly conditions?: NodeTopologyStatus['conditions'];
-  readonly interference?: readonly DisturbedPod[] | undefined;
 }
 
 type PodIds = Pick<ExplainedPod['metadata'], 'uid' | 'namespace' | 'name'>;
 
 /** @param silent whether the Lease of its agent has expired */
 export function nodeFacts(
-  { uid, namespace, name }: PodIds,
+  pod: PodIds,
   dpu: DpuFacts,
   reported: { readonly host: PlacementHost | undefined; readonly status: PodReports } | undefined,
   silent: boolean,
 ): NodeStateFacts {
   const { assignments = [], pinning = [], refusals = [], interference = [], conditions } = reported?.status ?? {};
+  const { uid } = pod;
   return {
     ...dpu,
     silent,
@@ -198,7 +181,7 @@ export function nodeFacts(
     assigned: assignments.filter(({ podUID }) => podUID === uid).map(({ cpus }) => cpus),
     pinning: pinning.find(({ podUID }) => podUID === uid),
     networkMapFault: networkMapFault({ conditions }),
-    refusedStart: startRefusal({ uid, namespace, name }, refusals),
+    refusedStart: startRefusal(pod, refusals),
     interferencePercent: interference.find(({ podUID }) => podUID === uid)?.percent,
   };
 }

@@ -11,6 +11,7 @@ import {
   type ExplainedPod,
   type ExplainedVm,
   type ExplainedVmi,
+  millisecondsOf,
   type Occurrence,
   timeOf,
 } from './objects.ts';
@@ -58,7 +59,7 @@ export interface Vm {
 export const vmiOwner = ({ metadata }: Pick<PodShape, 'metadata'>) =>
   metadata.ownerReferences?.find(({ kind, controller }) => controller === true && kind === 'VirtualMachineInstance');
 
-export const timeCreated = ({ metadata }: ExplainedPod) => Date.parse(metadata.creationTimestamp ?? '') || 0;
+export const timeCreated = ({ metadata }: ExplainedPod) => millisecondsOf(metadata.creationTimestamp);
 
 export function launcherOf(pod: ExplainedPod, facts: VmFacts): Launcher {
   const { uid = '', labels } = pod.metadata;
@@ -73,14 +74,16 @@ export function launcherOf(pod: ExplainedPod, facts: VmFacts): Launcher {
 
 /** Every VM, every instance without a VM, and every other launcher, with its state. */
 export function vmsOf(objects: VmObjects): Vm[] {
-  const { machines = [], instances, launchers, migrations, now, events = [], rejections = [] } = objects;
-  const keyOf = ({ metadata }: Pick<ExplainedVm, 'metadata'>) => `${metadata.namespace}/${metadata.name}`;
-  const byKey = {
-    machines: new Map(machines.map((vm) => [keyOf(vm), vm])),
-    instances: new Map(instances.map((vmi) => [keyOf(vmi), vmi])),
-  };
-  const pods = groupBy(launchers, (pod) => `${pod.metadata.namespace}/${vmiOwner(pod)?.name ?? pod.metadata.name}`);
-  const moves = groupBy(migrations ?? [], ({ metadata, spec }) => `${metadata.namespace}/${spec.vmiName}`);
+  const { scheduler, silent, migrations = [], now, events = [], rejections = [] } = objects;
+  const byKey = <T extends Pick<ExplainedVm, 'metadata'>>(list: readonly T[] = []) =>
+    new Map(list.map((item) => [`${item.metadata.namespace}/${item.metadata.name}`, item]));
+  const machines = byKey(objects.machines);
+  const instances = byKey(objects.instances);
+  const pods = groupBy(
+    objects.launchers,
+    (pod) => `${pod.metadata.namespace}/${vmiOwner(pod)?.name ?? pod.metadata.name}`,
+  );
+  const moves = groupBy(migrations, ({ metadata, spec }) => `${metadata.namespace}/${spec.vmiName}`);
   const newestFirst = (list: readonly Occurrence[]) => [...list].sort((a, b) => timeOf(b) - timeOf(a));
   const latest = newestFirst(events);
   const rejected = newestFirst(rejections);
@@ -88,16 +91,18 @@ export function vmsOf(objects: VmObjects): Vm[] {
   const reports = objects.hosts && new Map(objects.hosts.map((host) => [host.name, host]));
 
   const nodeFactsOf = (pod: ExplainedPod) => {
-    const { metadata, spec } = pod;
-    const at = spec.nodeName ?? '';
+    const at = pod.spec.nodeName ?? '';
     if (at === '' || reports === undefined) return undefined;
-    return nodeFacts(metadata, dpuFacts(nodes.get(at), pod), reports.get(at), objects.silent?.has(at) === true);
+    return nodeFacts(pod.metadata, dpuFacts(nodes.get(at), pod), reports.get(at), silent?.has(at) === true);
   };
-  return [...new Set([...byKey.machines.keys(), ...byKey.instances.keys(), ...pods.keys()])].map((key): Vm => {
+  return [...new Set([...machines.keys(), ...instances.keys(), ...pods.keys()])].map((key): Vm => {
     const [namespace = '', name = ''] = key.split('/', 2);
-    const machine = byKey.machines.get(key);
-    const instance = byKey.instances.get(key);
+    const machine = machines.get(key);
+    const instance = instances.get(key);
     const podsOfVm = pods.get(key) ?? [];
+    const rejectedBefore = rejected.filter(
+      ({ involvedObject }) => involvedObject.namespace === namespace && isLauncherOf(name, involvedObject.name ?? ''),
+    );
     const facts: VmFacts = {
       namespace,
       name,
@@ -106,14 +111,9 @@ export function vmsOf(objects: VmObjects): Vm[] {
       instance: instance && instanceFacts(instance),
       migration: instance && migrationFacts(instance.status?.migrationState, moves.get(key)),
       annotations: instance?.metadata.annotations ?? machine?.spec.template?.metadata?.annotations,
-      rejection: rejectionFacts(
-        rejected.filter(
-          ({ involvedObject: { namespace: where, name: pod } }) => where === namespace && isLauncherOf(name, pod ?? ''),
-        ),
-        now,
-      ),
-      scheduler: objects.scheduler,
-      silent: objects.silent,
+      rejection: rejectionFacts(rejectedBefore, now),
+      scheduler,
+      silent,
       now,
     };
     // A launcher of an earlier instance of the VM says nothing about this one.

@@ -3,7 +3,7 @@ import { few } from '../model/errors.ts';
 import { SCHEDULER } from '../model/names.ts';
 import type { PodShape } from '../model/shapes.ts';
 import { schedulerOf } from './bypasses.ts';
-import type { Cause, NodeGroup, SchedulerFacts, SearchFacts, VmFacts } from './facts.ts';
+import { type Cause, cause, type NodeGroup, type SchedulerFacts, type SearchFacts, type VmFacts } from './facts.ts';
 import { nodeRemedies } from './node-remedies.ts';
 import { NO_READY_REPLICA } from './objects.ts';
 import { bringSchedulerBack, kubectl, type Remedy, remedy } from './remedies.ts';
@@ -14,11 +14,7 @@ export function waitingPod(facts: VmFacts, pod: PodShape): Cause {
   const gates = (pod.spec.schedulingGates ?? []).map(({ name }) => name);
   if (gates.length > 0) {
     const help = remedy('ask-the-gate-keeper', 'the owner of the scheduling gates must remove them');
-    return {
-      reason: 'Gated',
-      text: `it is waiting because of scheduling gates: ${gates.join(', ')}`,
-      remedies: [help],
-    };
+    return cause('Gated', `it is waiting because of scheduling gates: ${gates.join(', ')}`, help);
   }
   const scheduler = schedulerOf(pod);
   const fault = scheduler === SCHEDULER ? schedulerFault(facts.scheduler) : undefined;
@@ -26,29 +22,28 @@ export function waitingPod(facts: VmFacts, pod: PodShape): Cause {
   const nominated = pod.status?.nominatedNodeName;
   const { search } = facts;
   if (search === undefined && nominated) {
-    return { reason: 'Nominated', text: `nominated to ${nominated}: it waits for resources there`, remedies: [] };
+    return cause('Nominated', `nominated to ${nominated}: it waits for resources there`);
   }
-  const condition = pod.status?.conditions?.find(({ type, status }) => type === 'PodScheduled' && status === 'False');
-  if (condition === undefined && pod.status?.conditions?.some(({ type }) => type === 'PodScheduled') !== true) {
+  const attempts = pod.status?.conditions?.filter(({ type }) => type === 'PodScheduled') ?? [];
+  if (attempts.length === 0) {
     const text = search === undefined ? 'the scheduler has not tried it yet' : searchText(search);
-    return { reason: 'NotTried', text, remedies: [notTried(scheduler)] };
+    return cause('NotTried', text, notTried(scheduler));
   }
-  if (search === undefined && condition?.reason === 'SchedulerError' && EXTENDER_CALL.test(condition.message ?? '')) {
-    return { reason: 'ExtenderAway', text: `its call failed: ${condition.message}`, remedies: [bringSchedulerBack()] };
+  if (search !== undefined) return searched(facts, search);
+  const { reason, message } = attempts.find(({ status }) => status === 'False') ?? {};
+  if (reason === 'SchedulerError' && EXTENDER_CALL.test(message ?? '')) {
+    return cause('ExtenderAway', `its call failed: ${message}`, bringSchedulerBack());
   }
-  if (search === undefined) {
-    const text = summaryOf(condition?.message ?? '') || 'the scheduler found no node and gave no reason';
-    return { reason: 'NoNodeFits', text: withSilent(text, facts.silent), remedies: [] };
-  }
-  return searched(facts, search);
+  const text = summaryOf(message ?? '') || 'the scheduler found no node and gave no reason';
+  return cause('NoNodeFits', withSilent(text, facts.silent));
 }
 
 /** Why Plumbline's own scheduler places no pod; undefined if it works, or if that is unknown. */
 export function schedulerFault({ away, extenderAway }: SchedulerFacts = {}): Cause | undefined {
-  const remedies = [bringSchedulerBack()];
-  if (away !== undefined) return { reason: 'SchedulerAway', text: `no scheduler tries it: ${away}`, remedies };
+  if (away !== undefined) return cause('SchedulerAway', `no scheduler tries it: ${away}`, bringSchedulerBack());
   if (extenderAway === undefined) return undefined;
-  return { reason: 'ExtenderAway', text: `${extenderAway}, and ${SCHEDULER} places no pod without it`, remedies };
+  const text = `${extenderAway}, and ${SCHEDULER} places no pod without it`;
+  return cause('ExtenderAway', text, bringSchedulerBack());
 }
 
 /** @param election undefined: unknown @param isReady a replica is ready; undefined: unknown, or another way */
@@ -79,11 +74,11 @@ const RETRY: readonly Remedy[] = [
 function searched(facts: VmFacts, search: SearchFacts): Cause {
   const text = searchText(search);
   const { groups } = search;
-  if (groups.some(({ kind }) => kind === 'fits')) return { reason: 'RetryPending', text, remedies: RETRY };
+  const has = (kind: NodeGroup['kind']) => groups.some((group) => group.kind === kind);
+  if (has('fits')) return cause('RetryPending', text, ...RETRY);
   const remedies = nodeRemedies(groups, facts);
-  if (groups.some(({ kind }) => kind === 'not-predicted'))
-    return { reason: 'RetryPending', text, remedies: [...remedies, ...RETRY] };
-  return { reason: isTooLarge(groups) ? 'TooLarge' : 'NoNodeFits', text, remedies };
+  if (has('not-predicted')) return cause('RetryPending', text, ...remedies, ...RETRY);
+  return cause(isTooLarge(groups) ? 'TooLarge' : 'NoNodeFits', text, ...remedies);
 }
 
 /** Groups of nodes that were never meant for the pod; they say nothing about its size. */
@@ -127,19 +122,15 @@ const MAX_DETAIL_CHARACTERS = 256;
 
 function searchText({ groups, nodes }: SearchFacts): string {
   if (nodes === 0) return 'the cluster has no nodes';
-  const fits = groups.filter(({ kind }) => kind === 'fits').reduce((sum, { count }) => sum + count, 0);
+  const countOf = (kind: NodeGroup['kind']) =>
+    groups.reduce((sum, group) => sum + (group.kind === kind ? group.count : 0), 0);
+  const [fits, unknown] = [countOf('fits'), countOf('not-predicted')];
   if (fits > 0) return `it is pending although ${fits} of ${countText(nodes, 'node')} could run it`;
-  const unknown = groups.filter(({ kind }) => kind === 'not-predicted');
-  if (unknown.length > 0) {
-    const count = unknown.reduce((sum, group) => sum + group.count, 0);
-    const details = few(
-      unknown.map(({ detail }) => detail),
-      MAX_DETAILS,
-      MAX_DETAIL_CHARACTERS,
-    ).join('; ');
-    return `no node is predicted to take it; ${count} of ${countText(nodes, 'node')} cannot be predicted: ${details}`;
+  if (unknown > 0) {
+    const details = groups.filter(({ kind }) => kind === 'not-predicted').map(({ detail }) => detail);
+    const why = few(details, MAX_DETAILS, MAX_DETAIL_CHARACTERS).join('; ');
+    return `no node is predicted to take it; ${unknown} of ${countText(nodes, 'node')} cannot be predicted: ${why}`;
   }
-  const [first] = groups;
-  if (groups.length === 1) return every(nodes, first?.text ?? '');
-  return noneOf(nodes, first?.text ?? '');
+  const text = groups[0]?.text ?? '';
+  return groups.length === 1 ? every(nodes, text) : noneOf(nodes, text);
 }

@@ -71,23 +71,15 @@ const meaningOf = ({ type, help, labelNames }: DescribedMetric) => [type, help, 
 /** A table for each daemon, after one with what several daemons have, under the same or another name. */
 function tables(): string {
   const sections = Object.entries(describedMetrics());
-  const all = groupBy(
-    sections.flatMap(([, metrics]) => metrics),
-    meaningOf,
-  );
+  const everyMetric = sections.flatMap(([, metrics]) => metrics);
+  const all = groupBy(everyMetric, meaningOf);
   const isShared = (metric: DescribedMetric) => (all.get(meaningOf(metric))?.length ?? 0) > 1;
-  return [
-    table(
-      'several daemons',
-      [...all.values()].filter((metrics) => metrics.length > 1),
-    ),
-    ...sections.map(([daemon, metrics]) =>
-      table(
-        daemon,
-        metrics.filter((metric) => !isShared(metric)).map((metric) => [metric]),
-      ),
-    ),
-  ].join('\n');
+  const shared = [...all.values()].filter((metrics) => metrics.length > 1);
+  const ownOf = (metrics: readonly DescribedMetric[]) =>
+    metrics.filter((metric) => !isShared(metric)).map((own) => [own]);
+  return [table('several daemons', shared), ...sections.map(([daemon, metrics]) => table(daemon, ownOf(metrics)))].join(
+    '\n',
+  );
 }
 
 /** A line for the metrics of each group, which have the same meaning. */
@@ -101,11 +93,8 @@ function table(title: string, groups: readonly (readonly DescribedMetric[])[]): 
     const using = alerts.filter(({ expr }) => metricsIn(expr).some((name) => names.includes(name)));
     const labels = labelNames.length > 0 ? `{${labelNames.join(',')}}` : '';
     const described = type === 'histogram' ? `${help} (histogram)` : help;
-    const cells = [
-      names.map((name) => `\`${name}${labels}\``).join(', '),
-      described,
-      using.map(({ alert }) => alert).join(', '),
-    ];
+    const quoted = names.map((name) => `\`${name}${labels}\``).join(', ');
+    const cells = [quoted, described, using.map(({ alert }) => alert).join(', ')];
     return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
   };
   const head = ['| Metric | Description | Alerts |', '|-|-|-|'];

@@ -16,12 +16,7 @@ const SHOTS = [
   { name: 'console/node', hash: `#/nodes/${SWITCH_NODE}`, sizes: [390, 768, 1920], schemes: ['light', 'dark'] },
   { name: 'console/dpu', hash: `#/nodes/${WITH_DPU}`, sizes: [390, 1920], schemes: ['light', 'dark'] },
   { name: 'console/vms', hash: '#/vms', sizes: [390, 768, 1920], schemes: ['light', 'dark'] },
-  {
-    name: 'console/waiting',
-    hash: '#/waiting/east/upf',
-    sizes: [390, 768, 1920],
-    schemes: ['light', 'dark'],
-  },
+  { name: 'console/waiting', hash: '#/waiting/east/upf', sizes: [390, 768, 1920], schemes: ['light', 'dark'] },
 ] as const;
 
 mkdirSync(join(folder, 'console'), { recursive: true });

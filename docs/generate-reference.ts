@@ -53,12 +53,10 @@ const table = (head: string, rows: readonly string[]) =>
 
 /** The default of a setting: the schema's, or what the help text says. */
 function defaultOf({ schema }: Settings, key: string, help: string): string {
-  const field = (schema.shape as Record<string, { safeParse(input: unknown): { success: boolean; data?: unknown } }>)[
-    key
-  ];
-  const absent = field?.safeParse(undefined);
-  if (absent?.success && absent.data !== undefined && !help.includes('default')) return `\`${String(absent.data)}\``;
-  return '';
+  const fields = schema.shape as Record<string, { safeParse(input: unknown): { success: boolean; data?: unknown } }>;
+  const absent = fields[key]?.safeParse(undefined);
+  const hasDefault = absent?.success && absent.data !== undefined && !help.includes('default');
+  return hasDefault ? `\`${String(absent.data)}\`` : '';
 }
 
 function flagRows(daemon: Settings): readonly string[] {

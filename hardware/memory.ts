@@ -17,22 +17,17 @@ export async function readMemory(root: string, cellIds: readonly number[]): Prom
   const distances: Record<string, number[]> = {};
   for (const id of ids) {
     const node = join(directory, `node${id}`);
-    const memory = parseMemTotal((await readOptional(join(node, 'meminfo'))) ?? '');
-    if (memory !== undefined) {
+    // `Node 0 MemTotal:       65842204 kB`
+    const kibibytes = /MemTotal:\s+(\d+) kB/.exec((await readOptional(join(node, 'meminfo'))) ?? '')?.[1];
+    if (kibibytes !== undefined) {
       const hugePages = await readHugePages(join(node, 'hugepages'));
-      cells.push({ id, memory, ...(Object.keys(hugePages).length > 0 && { hugePages }) });
+      cells.push({ id, memory: Number(kibibytes) * 1024, ...(Object.keys(hugePages).length > 0 && { hugePages }) });
     }
     if (!cellIds.includes(id)) continue;
     const row = parseDistances((await readOptional(join(node, 'distance'))) ?? '', ids, cellIds);
     if (row !== undefined) distances[String(id)] = row;
   }
   return { cells, distances: Object.keys(distances).length === cellIds.length ? distances : undefined };
-}
-
-/** Parses `Node 0 MemTotal:       65842204 kB` into bytes. */
-function parseMemTotal(text: string): number | undefined {
-  const kibibytes = /MemTotal:\s+(\d+) kB/.exec(text)?.[1];
-  return kibibytes === undefined ? undefined : Number(kibibytes) * 1024;
 }
 
 /** Bytes by resource name, for each page size that the node has pages of. */
@@ -48,17 +43,13 @@ async function readHugePages(directory: string): Promise<Record<string, number>>
 
 /** `hugepages-2Mi` for 2048. */
 export function hugePagesName(kibibytes: number): string {
-  return `hugepages-${binaryQuantity(kibibytes)}`;
-}
-
-function binaryQuantity(kibibytes: number): string {
   const units = ['Ki', 'Mi', 'Gi', 'Ti'];
   let [amount, unit] = [kibibytes, 0];
   while (amount % 1024 === 0 && unit < units.length - 1) {
     amount /= 1024;
     unit++;
   }
-  return `${amount}${units[unit]}`;
+  return `hugepages-${amount}${units[unit]}`;
 }
 
 /** Parses a row of distances. It has a column for each online node, with or without CPUs. */

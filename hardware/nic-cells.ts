@@ -17,6 +17,10 @@ const MAX_INTERFACES = 1024;
 const ABSENT: NicLocation = { kind: 'absent', cells: CpuSet.EMPTY, unknown: [] };
 const VIRTUAL: NicLocation = { kind: 'virtual', cells: CpuSet.EMPTY, unknown: [] };
 
+const list = (directory: string) => ifAny(() => readdirSync(directory));
+const read = (file: string) => ifAny(() => readFileSync(file, 'utf8').trim());
+const real = (path: string) => ifAny(() => realpathSync(path));
+
 /**
  * Finds the NUMA nodes of a network interface: down through `lower_*` links to devices, then up to the first device
  * with a `numa_node`. A virtual function without one has that of its physical function. -1 means unknown.
@@ -32,14 +36,10 @@ function locateOnce(root: string, name: string, visited: Set<string>): NicLocati
   const entries = list(directory);
   if (entries === undefined) return ABSENT;
   visited.add(name);
-  const lower = lowerNames(directory, entries);
-  if (lower.length > 0) {
-    return together(
-      lower.map((device) =>
-        visited.has(device) || visited.size >= MAX_INTERFACES ? VIRTUAL : locateOnce(root, device, visited),
-      ),
-    );
-  }
+  const lower = lowerNames(directory, entries).map((device) =>
+    visited.has(device) || visited.size >= MAX_INTERFACES ? VIRTUAL : locateOnce(root, device, visited),
+  );
+  if (lower.length > 0) return together(lower);
   return entries.includes('device') ? locateDevice(join(directory, 'device'), root, name) : VIRTUAL;
 }
 
@@ -108,8 +108,8 @@ function lowerNames(directory: string, entries: readonly string[]): string[] {
 
 function locateDevice(device: string, root: string, name: string): NicLocation {
   const node = nodeAbove(device, root) ?? parseNode(read(join(device, 'physfn/numa_node')) ?? '');
-  if (node === undefined) return { kind: 'hardware', cells: CpuSet.EMPTY, unknown: [name] };
-  return { kind: 'hardware', cells: CpuSet.of([node]), unknown: [] };
+  const isUnknown = node === undefined;
+  return { kind: 'hardware', cells: CpuSet.of(isUnknown ? [] : [node]), unknown: isUnknown ? [name] : [] };
 }
 
 function nodeAbove(device: string, root: string): number | undefined {
@@ -129,23 +129,8 @@ function parseNode(text: string): number | undefined {
 function together(locations: readonly NicLocation[]): NicLocation {
   const hardware = locations.filter(({ kind }) => kind === 'hardware');
   if (hardware.length === 0) return VIRTUAL;
-  return {
-    kind: 'hardware',
-    cells: unionOf(hardware.map(({ cells }) => cells)),
-    unknown: hardware.flatMap(({ unknown }) => unknown),
-  };
-}
-
-function list(directory: string): string[] | undefined {
-  return ifAny(() => readdirSync(directory));
-}
-
-function read(file: string): string | undefined {
-  return ifAny(() => readFileSync(file, 'utf8').trim());
-}
-
-function real(path: string): string | undefined {
-  return ifAny(() => realpathSync(path));
+  const cells = unionOf(hardware.map((location) => location.cells));
+  return { kind: 'hardware', cells, unknown: hardware.flatMap(({ unknown }) => unknown) };
 }
 
 /** Errors of this process or machine, which say nothing about a file: they must not look like a NIC's absence. */

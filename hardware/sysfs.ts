@@ -10,11 +10,15 @@ import type { SysfsCache, SysfsCpu, SysfsHost } from '../model/host-sysfs.ts';
  */
 export async function readSysfs(root: string): Promise<SysfsHost> {
   const cpuDirectory = join(root, 'devices/system/cpu');
+  const nodeDirectory = join(root, 'devices/system/node');
   const online = await readOnline(cpuDirectory);
+  const readNode = async (id: number) => {
+    return { id, cpus: ((await readOptional(join(nodeDirectory, `node${id}/cpulist`))) ?? '').trim() };
+  };
   return {
     online: online.toString(),
     cpus: await Promise.all([...online].map((cpu) => readCpu(cpuDirectory, cpu))),
-    nodes: await readNodes(join(root, 'devices/system/node')),
+    nodes: await Promise.all((await numaNodeIds(nodeDirectory)).map(readNode)),
     directories: (await entries(cpuDirectory, /^cpu\d+$/)).length,
   };
 }
@@ -69,15 +73,7 @@ async function readCpuCache(directory: string): Promise<SysfsCache | undefined> 
 }
 
 function bitsOf(map: string): number {
-  const digits = [...map].map((digit) => Number.parseInt(digit, 16).toString(2).replaceAll(/[^1]/g, ''));
-  return digits.join('').length;
-}
-
-async function readNodes(directory: string): Promise<{ id: number; cpus: string }[]> {
-  const ids = await numaNodeIds(directory);
-  return Promise.all(
-    ids.map(async (id) => ({ id, cpus: (await readOptional(join(directory, `node${id}/cpulist`)))?.trim() ?? '' })),
-  );
+  return [...map].map((digit) => Number.parseInt(digit, 16).toString(2).replaceAll(/[^1]/g, '')).join('').length;
 }
 
 class SysfsError extends PlumblineError {

@@ -7,9 +7,8 @@ import {
 } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { underSignals } from '../runtime/time.ts';
-import type { ApiAccess } from './api-access.ts';
 import { ACCEPT, decode, queryString, readText, statusError, unreachable } from './calls.ts';
-import { type KubeClient, KubeError, type RequestOptions } from './client.ts';
+import { type ApiAccess, type KubeClient, KubeError, type RequestOptions } from './client.ts';
 
 const TIMEOUT_SECONDS = 10;
 
@@ -18,9 +17,7 @@ const MAX_CONNECTIONS = 32;
 /** Seconds of silence after which the kernel sends a TCP keepalive probe, as in client-go. */
 const KEEPALIVE_SECONDS = 30;
 
-/**
- * Milliseconds that a complete exchange waits for its connection if the server responded before it read the request.
- */
+/** Milliseconds that a complete exchange waits for its connection if the server answers before it reads the request. */
 const RELEASE_MILLISECONDS = 50;
 
 interface Content {
@@ -39,64 +36,38 @@ const asJson = (body: object): Content => ({ type: 'application/json', body });
 
 /** The API client of every daemon and of the command, with Node's own HTTPS (ADR 0001). */
 export function createKubeClient(access: ApiAccess, userAgent: string, connections = MAX_CONNECTIONS): KubeClient {
-  const transport = new ApiTransport(access, userAgent, connections);
-  return {
-    get: (path, options = {}) => transport.exchange('GET', path, options),
-    create: (path, body, options = {}) => transport.exchange('POST', path, options, asJson(body)),
-    replace: (path, body, options = {}) => transport.exchange('PUT', path, options, asJson(body)),
-    patch: (path, type, body, options = {}) => transport.exchange('PATCH', path, options, { type, body }),
-    delete: (path, options = {}) => transport.exchange('DELETE', path, options, options.body && asJson(options.body)),
-    watch: (path, options) => transport.watch(path, options),
-    clockOffset: () => transport.clockOffset,
-    close: async () => transport.close(),
-  };
-}
-
-/** Connections to the API server. */
-class ApiTransport {
-  readonly #access: ApiAccess;
-  readonly #userAgent: string;
-  readonly #agent: HttpAgent;
+  // The delay of `setKeepAlive` below, so that the agent does not set another one after each request.
+  const pool = { keepAlive: true, keepAliveMsecs: KEEPALIVE_SECONDS * 1000, maxSockets: connections };
+  const agent = access.server.startsWith('https:') ? new HttpsAgent(pool) : new HttpAgent(pool);
   /** Of the last response. */
-  #clockOffset = 0;
+  let clockOffset = 0;
 
-  constructor(access: ApiAccess, userAgent: string, connections: number) {
-    this.#access = access;
-    this.#userAgent = userAgent;
-    // The delay of `setKeepAlive` below, so that the agent does not set another one after each request.
-    const pool = { keepAlive: true, keepAliveMsecs: KEEPALIVE_SECONDS * 1000, maxSockets: connections };
-    this.#agent = access.server.startsWith('https:') ? new HttpsAgent(pool) : new HttpAgent(pool);
-  }
+  const open = async (method: string, path: string, options: RequestOptions, content?: Content) => {
+    const body = content === undefined ? undefined : Buffer.from(JSON.stringify(content.body));
+    const { headers: credentials, ...tls } = await access.requestOptions();
+    const url = access.server + path + queryString(options.query);
+    const headers = {
+      ...credentials,
+      accept: ACCEPT,
+      'user-agent': userAgent,
+      ...(content !== undefined && { 'content-type': content.type, 'content-length': body?.length }),
+    };
+    const signal = options.signal === undefined ? {} : { signal: options.signal };
+    return new Promise<Answered>((resolve, reject) => {
+      attempt({ url, options: { agent, ...tls, method, headers, ...signal }, body, resolve, reject });
+    });
+  };
 
-  get clockOffset(): number {
-    return this.#clockOffset;
-  }
+  /** Closes idle connections: when one has failed or does not answer, the others may be frozen as well. */
+  const closeIdle = () => {
+    for (const socket of Object.values(agent.freeSockets).flatMap((sockets) => sockets ?? [])) socket.destroy();
+  };
 
-  async watch(path: string, options: RequestOptions): Promise<AsyncIterable<Uint8Array>> {
-    try {
-      const watchOptions = { ...options, query: { ...options.query, watch: true } };
-      const { response, status } = await this.#open('GET', path, watchOptions);
-      if (status < 400) {
-        response.once('close', () => !response.complete && this.#closeIdle());
-        return response;
-      }
-      throw statusError('WATCH', path, status, await readText(response));
-    } catch (error) {
-      this.#closeIdle();
-      if (options.signal?.aborted || error instanceof KubeError) throw error;
-      throw unreachable('WATCH', path, error);
-    }
-  }
-
-  close(): void {
-    this.#agent.destroy();
-  }
-
-  async exchange(method: string, path: string, options: RequestOptions, content?: Content): Promise<unknown> {
+  const exchange = async (method: string, path: string, options: RequestOptions = {}, content?: Content) => {
     try {
       return await underSignals([options.signal], options.timeout ?? TIMEOUT_SECONDS, async (signal) => {
-        const { response, status, repeatedAfter } = await this.#open(method, path, { ...options, signal }, content);
-        this.#clockOffset = offsetOf(response.headers.date);
+        const { response, status, repeatedAfter } = await open(method, path, { ...options, signal }, content);
+        clockOffset = offsetOf(response.headers.date);
         const text = await readText(response, options.largest);
         await released(response);
         if (status < 400) return text === '' ? undefined : decode(path, text, response.headers['content-type']);
@@ -107,34 +78,35 @@ class ApiTransport {
       });
     } catch (error) {
       if (options.signal?.aborted || error instanceof KubeError) throw error;
-      this.#closeIdle();
+      closeIdle();
       throw unreachable(method, path, error);
     }
-  }
+  };
 
-  async #open(method: string, path: string, options: RequestOptions, content?: Content): Promise<Answered> {
-    const body = content === undefined ? undefined : Buffer.from(JSON.stringify(content.body));
-    const { headers: credentials, ...tls } = await this.#access.requestOptions();
-    const url = this.#access.server + path + queryString(options.query);
-    const request = {
-      agent: this.#agent,
-      ...tls,
-      method,
-      headers: {
-        ...credentials,
-        accept: ACCEPT,
-        'user-agent': this.#userAgent,
-        ...(content !== undefined && { 'content-type': content.type, 'content-length': body?.length }),
-      },
-      ...(options.signal !== undefined && { signal: options.signal }),
-    };
-    return new Promise((resolve, reject) => attempt({ url, options: request, body, resolve, reject }));
-  }
+  const watch = async (path: string, options: RequestOptions) => {
+    try {
+      const watchOptions = { ...options, query: { ...options.query, watch: true } };
+      const { response, status } = await open('GET', path, watchOptions);
+      if (status >= 400) throw statusError('WATCH', path, status, await readText(response));
+      response.once('close', () => !response.complete && closeIdle());
+      return response;
+    } catch (error) {
+      closeIdle();
+      if (options.signal?.aborted || error instanceof KubeError) throw error;
+      throw unreachable('WATCH', path, error);
+    }
+  };
 
-  /** Closes idle connections: when one has failed or does not answer, the others may be frozen as well. */
-  #closeIdle(): void {
-    for (const socket of Object.values(this.#agent.freeSockets).flatMap((sockets) => sockets ?? [])) socket.destroy();
-  }
+  return {
+    get: (path, options) => exchange('GET', path, options),
+    create: (path, body, options) => exchange('POST', path, options, asJson(body)),
+    replace: (path, body, options) => exchange('PUT', path, options, asJson(body)),
+    patch: (path, type, body, options) => exchange('PATCH', path, options, { type, body }),
+    delete: (path, options) => exchange('DELETE', path, options, options?.body && asJson(options.body)),
+    watch,
+    clockOffset: () => clockOffset,
+    close: async () => agent.destroy(),
+  };
 }
 
 interface Exchange {

@@ -10,10 +10,9 @@ export const ACCEPT = 'application/json, */*';
 
 /** A query string with its question mark; empty without parameters. */
 export function queryString(query: RequestOptions['query']): string {
-  const pairs = Object.entries(query ?? {}).flatMap(([key, value]): [string, string][] =>
-    value === undefined ? [] : [[key, String(value)]],
-  );
-  return pairs.length === 0 ? '' : `?${new URLSearchParams(pairs)}`;
+  const parameters = new URLSearchParams();
+  for (const [key, value] of Object.entries(query ?? {})) if (value !== undefined) parameters.set(key, String(value));
+  return parameters.size === 0 ? '' : `?${parameters}`;
 }
 
 /** Decodes a JSON response. @throws KubeError `BadAnswer` if it is not JSON */
@@ -32,8 +31,7 @@ export function statusError(method: string, path: string, status: number, text: 
   try {
     const body = JSON.parse(text) as { reason?: unknown; message?: unknown };
     if (typeof body.reason === 'string') reason = body.reason.slice(0, MAX_REASON_CHARACTERS);
-    if (typeof body.message === 'string' && body.message !== '')
-      message = `: ${body.message.slice(0, MAX_TEXT_CHARACTERS)}`;
+    if (typeof body.message === 'string' && body.message) message = `: ${body.message.slice(0, MAX_TEXT_CHARACTERS)}`;
   } catch {
     // A proxy in front of the server may respond with plain text; the status is enough then.
   }

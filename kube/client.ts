@@ -1,3 +1,4 @@
+import type { RequestOptions as HttpsOptions } from 'node:https';
 import { PlumblineError } from '../model/errors.ts';
 
 export type PatchType =
@@ -43,21 +44,39 @@ export class KubeError extends PlumblineError {
 }
 
 /** Whether the API server answered 404: the object or its kind does not exist. */
-export function isNotFound(error: unknown): boolean {
-  return error instanceof KubeError && error.status === 404;
-}
+export const isNotFound = (error: unknown): boolean => error instanceof KubeError && error.status === 404;
 
 /** Whether the server no longer has the version to watch or to page from (410): list again. */
-export function isExpired(error: unknown): boolean {
-  return error instanceof KubeError && error.status === 410;
-}
+export const isExpired = (error: unknown): boolean => error instanceof KubeError && error.status === 410;
 
 /** Whether a creation failed because the object exists (409, reason AlreadyExists). */
-export function isAlreadyExists(error: unknown): boolean {
-  return error instanceof KubeError && error.reason === 'AlreadyExists';
-}
+export const isAlreadyExists = (error: unknown): boolean =>
+  error instanceof KubeError && error.reason === 'AlreadyExists';
 
 /** Whether another client wrote first (409, reason Conflict): read the object and decide again. */
-export function isConflict(error: unknown): boolean {
-  return error instanceof KubeError && error.status === 409 && error.reason !== 'AlreadyExists';
+export const isConflict = (error: unknown): boolean =>
+  error instanceof KubeError && error.status === 409 && error.reason !== 'AlreadyExists';
+
+/** The address of the API server and the credentials of requests to it. */
+export interface ApiAccess {
+  /** `https://10.96.0.1:443`, without a slash at its end. */
+  readonly server: string;
+  /** Called for each request, because tokens are replaced while a process runs. */
+  readonly requestOptions: () => ApiConnectionOptions | Promise<ApiConnectionOptions>;
+}
+
+export interface ApiConnectionOptions
+  extends Pick<
+    HttpsOptions,
+    'ca' | 'cert' | 'key' | 'rejectUnauthorized' | 'servername' | 'checkServerIdentity' | 'auth' | 'agent'
+  > {
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** The access of a daemon: a service account, or a kubeconfig set by a flag. */
+export interface DaemonAccess extends ApiAccess {
+  /** The current bearer token; the kubelet replaces it every hour. Undefined: there is none. */
+  readonly token: () => string | undefined;
+  /** The file that holds the token; undefined if a kubeconfig contains the token itself or there is none. */
+  readonly tokenFile: string | undefined;
 }

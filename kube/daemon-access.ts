@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { apiServerAddress, ConfigError } from '../runtime/config.ts';
-import type { DaemonAccess } from './api-access.ts';
+import type { DaemonAccess } from './client.ts';
 
 const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
 
@@ -12,10 +12,7 @@ interface PodAccess {
   readonly serviceAccount?: string;
 }
 
-/**
- * A kubeconfig counts only by a flag: a daemon that is tried out must not act on the current context. @throws
- * ConfigError
- */
+/** A kubeconfig counts only by a flag: a trial of a daemon must not act on the current context. @throws ConfigError */
 export async function apiAccess(
   kubeconfig: string | undefined,
   { serviceHost, servicePort, serviceAccount = SERVICE_ACCOUNT }: PodAccess = apiServerAddress(),

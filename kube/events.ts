@@ -27,6 +27,13 @@ export interface EventRecorder {
   flush(): Promise<void>;
 }
 
+/** For an expected error: undefined. */
+const unless = (isExpected: (error: unknown) => boolean) => (error: unknown) => {
+  if (!isExpected(error)) throw error;
+};
+
+const timestamp = (time: Date) => `${time.toISOString().slice(0, 19)}Z`;
+
 /** The API server rejects longer messages. */
 const MAX_MESSAGE_CHARACTERS = 1024;
 /** Seconds after which an Event that is repeated without another one between is counted in the API server. */
@@ -188,24 +195,17 @@ export class ApiEventRecorder implements EventRecorder {
     const path = `/api/v1/namespaces/${target.namespace ?? 'default'}/events`;
     const message = event.message.slice(0, MAX_MESSAGE_CHARACTERS);
     const changes = { type: event.type, message, lastTimestamp: timestamp(last), count };
+    const create = () => client.create(path, { ...this.#newEvent(series), ...changes });
     if (!series.exists) {
-      try {
-        await client.create(path, { ...this.#newEvent(series), ...changes });
-        series.exists = true;
-        return;
-      } catch (error) {
-        if (!isAlreadyExists(error)) throw error;
-        series.exists = true;
-      }
+      const isNew = await create().then(() => true, unless(isAlreadyExists));
+      series.exists = true;
+      if (isNew) return;
     }
-    try {
-      await client.patch(`${path}/${series.name}`, 'application/merge-patch+json', changes);
-    } catch (error) {
-      if (!isNotFound(error)) throw error;
-      // The API server deletes Events after an hour.
-      series.name = this.#newName(target, last);
-      await client.create(path, { ...this.#newEvent(series), ...changes });
-    }
+    const patched = client.patch(`${path}/${series.name}`, 'application/merge-patch+json', changes);
+    if (await patched.then(() => true, unless(isNotFound))) return;
+    // The API server deletes Events after an hour.
+    series.name = this.#newName(target, last);
+    await create();
   }
 
   #newEvent({ target, event, name, first }: EventSeries) {
@@ -242,10 +242,6 @@ export class ApiEventRecorder implements EventRecorder {
 /** Whether the API server answered that it will not take the Event: its namespace is gone, or a policy denies it. */
 function isRefused(error: unknown): boolean {
   return error instanceof KubeError && error.status >= 400 && error.status < 500 && error.status !== 429;
-}
-
-function timestamp(time: Date): string {
-  return `${time.toISOString().slice(0, 19)}Z`;
 }
 
 function moveToEnd<V>(map: BoundedMap<string, V>, key: string, value: V): void {

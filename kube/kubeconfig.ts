@@ -7,12 +7,9 @@ import * as z from 'zod';
 import { PlumblineError } from '../model/errors.ts';
 import { ConfigError } from '../runtime/config.ts';
 import { MAX_CREDENTIAL_BYTES, readInput } from '../runtime/input-file.ts';
-import type { ApiAccess, ApiConnectionOptions, DaemonAccess } from './api-access.ts';
+import type { ApiAccess, ApiConnectionOptions, DaemonAccess } from './client.ts';
 
-/**
- * The reader of kubeconfigs, which works around defects of client-node 2.0.1 (ADR 0001). Import it lazily: it costs 20
- * MB.
- */
+/** Works around defects of client-node 2.0.1 (ADR 0001). Import it lazily: it costs 20 MB of memory. */
 
 export interface Kubeconfig {
   readonly config: KubeConfig;
@@ -48,13 +45,12 @@ const kubeconfigFile = z.looseObject({
   ).nullish(),
 });
 
+const readToken = (file: string) => readCredential('tokenFile', file).toString().trim();
+
 /** A thousand clusters with their certificates need less. */
 const MAX_KUBECONFIG_BYTES = 16 * 1024 * 1024;
 
-/**
- * Of several files the first with a value applies, as with kubectl; KubeConfig's merge refuses a second entry of a
- * name. @throws ConfigError
- */
+/** As with kubectl, the first file with a value counts; KubeConfig refuses a name twice. @throws ConfigError */
 export function loadKubeconfig(paths: readonly string[], contextName?: string): Kubeconfig {
   const files = paths.map(loadFile);
   const config = new KubeConfig();
@@ -71,9 +67,7 @@ export function loadKubeconfig(paths: readonly string[], contextName?: string): 
   const context = config.getContextObject(name);
   if (context === null) throw refusal(`there is no context ${name}; choose one of ${names}`);
   const cluster = config.getCluster(context.cluster);
-  if (cluster === null) {
-    throw refusal(`context ${name} names cluster ${context.cluster}, which is missing or has no server`);
-  }
+  if (!cluster) throw refusal(`context ${name} names cluster ${context.cluster}, which is missing or has no server`);
   if (!/^https?:\/\/[^/]/.test(cluster.server) || !URL.canParse(cluster.server)) {
     throw refusal(`context ${name}: the server ${JSON.stringify(cluster.server)} is not a URL`);
   }
@@ -146,10 +140,6 @@ function readCredential(field: string, file: string): Buffer {
   }
 }
 
-function readToken(file: string): string {
-  return readCredential('tokenFile', file).toString().trim();
-}
-
 /** Puts a bearer token into the headers of a request. */
 export function setToken(options: Parameters<ApplyAuthentication>[1], token: string): void {
   options.headers = { ...options.headers, Authorization: `Bearer ${token}` };
@@ -193,9 +183,5 @@ export function kubeconfigAccess(file: string): DaemonAccess {
     throw new ConfigError(`${file}: credential plugins are not supported here; use a token or a client certificate`);
   }
   const token = config.getCurrentUser()?.token;
-  return {
-    ...accessOf(config),
-    token: () => (tokenFile === undefined ? token : readToken(tokenFile)),
-    tokenFile,
-  };
+  return { ...accessOf(config), token: () => (tokenFile === undefined ? token : readToken(tokenFile)), tokenFile };
 }

@@ -24,12 +24,9 @@ interface PagesOptions {
   readonly timeout?: number;
 }
 
-/**
- * Reads a list in pages. Tenants choose the size of objects: a page above PAGE_BYTES is requested again with fewer.
- * @throws KubeError
- */
+/** Tenants choose the size of objects: a page above PAGE_BYTES is requested again with fewer. @throws KubeError */
 export async function* pagesOf({ client, path, query, page, signal, timeout }: PagesOptions): AsyncGenerator<ListPage> {
-  const deadline = timeout === undefined ? {} : { timeout };
+  const request = { signal, ...(timeout !== undefined && { timeout }) };
   let limit = page;
   /** Upper limit of the page size, lowered when a page is too large. */
   let most = page;
@@ -38,10 +35,9 @@ export async function* pagesOf({ client, path, query, page, signal, timeout }: P
   let token: string | undefined;
   for (;;) {
     try {
-      const request = { query: { ...query, limit, continue: token }, signal, ...deadline };
-      const list = listPage.parse(
-        await client.get(path, { ...request, largest: limit === 1 ? MAX_PAGE_BYTES : PAGE_BYTES }),
-      );
+      const largest = limit === 1 ? MAX_PAGE_BYTES : PAGE_BYTES;
+      const answer = await client.get(path, { ...request, query: { ...query, limit, continue: token }, largest });
+      const list = listPage.parse(answer);
       yield list;
       token = list.metadata.continue === '' ? undefined : list.metadata.continue;
       if (token === undefined) return;

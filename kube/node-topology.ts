@@ -16,10 +16,10 @@ export const NODE_TOPOLOGY_API = {
   apiVersion: 'plumbline.dev/v1alpha1',
 } as const;
 
-/**
- * A new meaning of a field, or value of an enumeration, changes it; a new field does not (docs/reference/versions.md).
- */
+/** A new meaning of a field or enumeration value changes it; a new field does not (docs/reference/versions.md). */
 const REPORT_FORMAT = 1;
+const otherFormat = (format: unknown) =>
+  `has format ${quote(String(format))}, and this version of Plumbline reads format ${REPORT_FORMAT}`;
 
 /** The maxima of the definition in manifests/base/crd. */
 const cpuList = text(4096);
@@ -55,7 +55,7 @@ export const pinningState = z.object({
    * and the VM must not resume. unpinned: the threads were pinned and can no longer be.
    */
   state: z.enum(['pinned', 'unpinned', 'refused']),
-  vcpus: z.number().int().nonnegative(),
+  vcpus: count,
   reason: word.optional(),
   message: text(MAX_PINNING_MESSAGE_CHARACTERS).optional(),
 });
@@ -87,12 +87,7 @@ export const physnet = z.object({ name, cells: cellList });
 
 export const nodeTopologyStatus = z.object({
   /** Absent means 1. */
-  format: z
-    .literal(REPORT_FORMAT, {
-      error: ({ input }) =>
-        `has format ${quote(String(input))}, and this version of Plumbline reads format ${REPORT_FORMAT}`,
-    })
-    .optional(),
+  format: z.literal(REPORT_FORMAT, { error: ({ input }) => otherFormat(input) }).optional(),
   kubeletVersion: word.optional(),
   /** NUMA nodes and their online CPUs. */
   cells: list(cpuGroup, 64),
@@ -109,12 +104,10 @@ export const nodeTopologyStatus = z.object({
   memoryManager: z
     .object({
       policy: word,
-      /**
-       * Bytes of each NUMA node, including nodes without CPUs: in total, in huge pages, and reserved for the system.
-       */
+      /** Bytes of each NUMA node, also of those without CPUs: total, in huge pages, reserved for the system. */
       cells: list(
         z.object({
-          id: z.number().int().nonnegative(),
+          id: count,
           memory: bytes,
           hugePages: map(word, bytes, 32).optional(),
           /** Bytes in huge pages that are free by the kernel now; absent: not known. */
@@ -137,7 +130,7 @@ export const nodeTopologyStatus = z.object({
   /** For people: the printer columns of `kubectl get nodetopologies`. */
   summary: z.object({ cpus: count, free: count, networks: cellList, reported: word }).optional(),
   /** For each NUMA node, its distances to the nodes that have CPUs, ascending by id. */
-  distances: map(word, list(z.number().int().nonnegative(), 64), 64).optional(),
+  distances: map(word, list(count, 64), 64).optional(),
   /** CPUs that the kernel's scheduler does not balance (isolcpus). */
   isolated: cpuList.optional(),
   offline: cpuList.optional(),
@@ -155,9 +148,7 @@ export const nodeTopologyStatus = z.object({
   tunnel: z.object({ cells: cellList }).optional(),
   /** CPUs of OVS's poll mode driver threads. */
   pmdCPUs: cpuList.optional(),
-  /**
-   * Whether the agent sets CPU masks. Absent means yes. Without it (--vm-pinning off) a VM with a mask stays paused.
-   */
+  /** Whether the agent sets CPU masks; absent: yes. Without (--vm-pinning off), a VM with a mask stays paused. */
   pinsVMs: z.boolean().optional(),
   /** VMs with a CPU mask, by launcher pod, and whether their vCPU threads run on the CPUs of the mask. */
   pinning: list(pinningState, MAX_PINNING_STATES).optional(),

@@ -62,26 +62,21 @@ export class ObjectDecoder<S extends z.ZodType<{ metadata: object }>, T> {
     const { path, schema, project, log } = this.#options;
     try {
       const result = schema.safeParse(object);
-      if (!result.success) return this.#keepUnreadable(key, object, before, issuesText(result.error));
+      if (!result.success) return this.#keep(key, this.#unreadableForm(key, object, before), issuesText(result.error));
       const item = project(result.data);
       if (!this.#fits(key, item)) return this.#keepOverBudget(key, object, before);
       this.#unreadable.delete(key);
       return item;
     } catch (err) {
       log.error({ err, path, object: key }, 'processing an object failed');
-      return this.#keepUnreadable(key, object, before, 'processing it failed');
+      return this.#keep(key, this.#unreadableForm(key, object, before), 'processing it failed');
     }
   }
 
   #keepOverBudget(key: string, object: unknown, before: T | undefined): T | undefined {
-    const { whenUnreadable } = this.#options;
     this.#overBudget.add(key);
-    const issues = 'its namespace uses up the memory for objects of this kind';
-    return this.#keep(key, whenUnreadable === undefined ? before : this.#unreadableForm(key, object, before), issues);
-  }
-
-  #keepUnreadable(key: string, object: unknown, before: T | undefined, issues: string): T | undefined {
-    return this.#keep(key, this.#unreadableForm(key, object, before), issues);
+    const form = this.#options.whenUnreadable === undefined ? before : this.#unreadableForm(key, object, before);
+    return this.#keep(key, form, 'its namespace uses up the memory for objects of this kind');
   }
 
   #unreadableForm(key: string, object: unknown, before: T | undefined): T | undefined {
@@ -96,24 +91,20 @@ export class ObjectDecoder<S extends z.ZodType<{ metadata: object }>, T> {
 
   #keep(key: string, form: T | undefined, issues: string): T | undefined {
     const { path, budget, log } = this.#options;
-    const [namespace] = namespaceOf(key);
+    const namespace = namespaceOf(key);
     if (form === undefined) this.#release(key);
     else if (namespace !== undefined) budget?.keep(namespace, key, form);
-    if (!this.#unreadable.has(key)) {
-      const message =
-        form === undefined
-          ? 'object ignored: it cannot be read'
-          : 'object cannot be read; keeping its last or its minimal form';
-      log.warn({ path, object: key, issues }, message);
-    }
+    if (this.#unreadable.has(key)) return form;
     this.#unreadable.add(key);
+    const fields = { path, object: key, issues };
+    if (form === undefined) log.warn(fields, 'object ignored: it cannot be read');
+    else log.warn(fields, 'object cannot be read; keeping its last or its minimal form');
     return form;
   }
 
   #fits(key: string, item: T): boolean {
-    const { budget } = this.#options;
-    const [namespace] = namespaceOf(key);
-    if (budget !== undefined && namespace !== undefined && !budget.put(namespace, key, item)) return false;
+    const namespace = namespaceOf(key);
+    if (namespace !== undefined && this.#options.budget?.put(namespace, key, item) === false) return false;
     this.#overBudget.delete(key);
     return true;
   }
@@ -125,13 +116,13 @@ export class ObjectDecoder<S extends z.ZodType<{ metadata: object }>, T> {
   }
 
   #release(key: string): void {
-    const [namespace] = namespaceOf(key);
+    const namespace = namespaceOf(key);
     if (namespace !== undefined && (this.#options.budget?.delete(namespace, key) ?? 0) > 0) this.#hasRoom = true;
   }
 }
 
-/** Empty for a cluster-scoped object. */
-function namespaceOf(key: string): [namespace?: string] {
+/** Undefined for a cluster-scoped object. */
+function namespaceOf(key: string): string | undefined {
   const slash = key.indexOf('/');
-  return slash < 0 ? [] : [key.slice(0, slash)];
+  return slash < 0 ? undefined : key.slice(0, slash);
 }

@@ -18,9 +18,7 @@ interface ReflectorOptions<S extends z.ZodType, T> extends DecoderOptions<S, T> 
   readonly client: KubeClient;
   readonly query?: { readonly labelSelector?: string; readonly fieldSelector?: string };
   readonly onChange?: (change: Change<T>) => void;
-  /**
-   * While the CRD of another product is not installed (404), its list is empty and retried every 30 s. Default false.
-   */
+  /** While another product's CRD is not installed (404), its list is empty, retried every 30 s. Default false. */
   readonly optional?: boolean;
   /** Objects in a page of a list. Default 500. Fewer create less garbage if objects are large. */
   readonly page?: number;
@@ -141,8 +139,8 @@ export class Reflector<T> {
       }
       version = metadata.resourceVersion;
     }
-    for (const key of [...this.#items.keys()])
-      if (!listed.has(key)) await this.#slices.run(() => this.#take(key, undefined));
+    const gone = [...this.#items.keys()].filter((key) => !listed.has(key));
+    for (const key of gone) await this.#slices.run(() => this.#take(key, undefined));
     return version;
   }
 
@@ -171,8 +169,8 @@ export class Reflector<T> {
       if (!isExpired(error)) throw error;
       this.#version = undefined;
     }
-    if (!hasEvents && nowSeconds() - opened < SHORT_WATCH_SECONDS)
-      throw new KubeError(0, 'Ended', 'the watch ended at once');
+    const isShort = !hasEvents && nowSeconds() - opened < SHORT_WATCH_SECONDS;
+    if (isShort) throw new KubeError(0, 'Ended', 'the watch ended at once');
     this.#backoff.reset();
   }
 
@@ -207,10 +205,7 @@ export type Watch = Pick<Reflector<unknown>, 'run' | 'synced' | 'whenSynced' | '
 export type Watches = Readonly<Record<string, Watch>>;
 
 /** Why copies must not be relied on: not listed yet, or too old. Without seconds, since Events are counted by text. */
-export function cacheProblem(
-  watches: Readonly<Record<string, Pick<Watch, 'synced' | 'lastHeard'>>>,
-  now: number,
-): string | undefined {
+export function cacheProblem(watches: Readonly<Record<string, Pick<Watch, 'synced' | 'lastHeard'>>>, now: number) {
   const missing = Object.keys(watches).filter((name) => !watches[name]?.synced);
   if (missing.length > 0) return `not synced yet: ${missing.join(', ')}`;
   const old = Object.entries(watches).flatMap(([name, { lastHeard = now }]) =>

@@ -47,6 +47,9 @@ export function orUndefined<S extends z.ZodType>(schema: S) {
   return schema.nullish().transform(nullToUndefined);
 }
 
+/** An object with these fields that may be absent or null. */
+export const part = <Shape extends z.ZodRawShape>(shape: Shape) => orUndefined(z.object(shape));
+
 const MAX_CONTAINERS = 512;
 const MAX_CONDITIONS = 256;
 const MAX_TOLERATIONS = 512;
@@ -70,7 +73,7 @@ export const nodeSelector = orUndefined(map(qualifiedName, word, MAX_SELECTORS))
 /** JSON allows a bare number where Kubernetes documents a quantity; the API server converts it to a string. */
 const quantity = z.union([word, z.number()], 'expected a quantity, such as "2"').transform(String);
 const resourceList = orUndefined(map(qualifiedName, quantity, MAX_RESOURCES)).optional();
-export const resources = orUndefined(z.object({ requests: resourceList, limits: resourceList }));
+export const resources = part({ requests: resourceList, limits: resourceList });
 
 const annotation = text(MAX_ANNOTATION_CHARACTERS).optional();
 /** What describes a DPU never makes an object unreadable. */
@@ -151,26 +154,18 @@ export const observedMeta = objectMeta.extend({
 
 function cutLabels(all: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
   if (typeof all !== 'object' || all === null || Array.isArray(all)) return all;
-  const entries = Object.entries(all).filter(
-    ([key, value]) =>
-      key.length <= MAX_QUALIFIED_CHARACTERS && !(typeof value === 'string' && value.length > MAX_WORD_CHARACTERS),
-  );
+  const isShort = (text: unknown, maxCharacters: number) => typeof text !== 'string' || text.length <= maxCharacters;
+  const entries = Object.entries(all).filter(([key, value]) => {
+    return isShort(key, MAX_QUALIFIED_CHARACTERS) && isShort(value, MAX_WORD_CHARACTERS);
+  });
   const isDeciding = ([key]: readonly [string, string]) => DECIDING_LABELS.includes(key);
   const read = entries.length <= MAX_LABELS ? entries : [...entries.filter(isDeciding), ...entries];
   return Object.fromEntries(read.slice(0, MAX_LABELS));
 }
 
-const container = z.object({
-  name: word,
-  restartPolicy: word.optional(),
-  resources,
-});
+const container = z.object({ name: word, restartPolicy: word.optional(), resources });
 
-const nodeRequirement = z.object({
-  key: qualifiedName,
-  operator: word,
-  values: orUndefined(list(name, MAX_VALUES)),
-});
+const nodeRequirement = z.object({ key: qualifiedName, operator: word, values: orUndefined(list(name, MAX_VALUES)) });
 const requirements = orUndefined(list(nodeRequirement, MAX_REQUIREMENTS));
 
 type Requirements = z.output<typeof requirements>;
@@ -184,22 +179,18 @@ export const affinity = z.object({
           z.object({ preference: z.object({ matchExpressions: requirements }) }),
           MAX_TERMS,
         ).transform(nullToUndefined),
-        requiredDuringSchedulingIgnoredDuringExecution: orUndefined(
-          z.object({
-            nodeSelectorTerms: orUndefined(
-              list(z.object({ matchExpressions: requirements, matchFields: requirements }), MAX_TERMS),
-            ),
-          }),
-        ),
+        requiredDuringSchedulingIgnoredDuringExecution: part({
+          nodeSelectorTerms: orUndefined(
+            list(z.object({ matchExpressions: requirements, matchFields: requirements }), MAX_TERMS),
+          ),
+        }),
       })
       .superRefine((affinities, context) => {
         const terms: readonly { matchExpressions: Requirements; matchFields?: Requirements }[] = [
           ...(affinities.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? []),
           ...(affinities.preferredDuringSchedulingIgnoredDuringExecution ?? []).map(({ preference }) => preference),
         ];
-        const all = terms
-          .flatMap(({ matchExpressions, matchFields }) => [matchExpressions ?? [], matchFields ?? []])
-          .flat();
+        const all = terms.flatMap((term) => [...(term.matchExpressions ?? []), ...(term.matchFields ?? [])]);
         const values = all.flatMap((requirement) => requirement.values ?? []);
         if (all.length > MAX_REQUIREMENTS) context.addIssue(`more than ${MAX_REQUIREMENTS} requirements`);
         if (values.length > MAX_VALUES) context.addIssue(`more than ${MAX_VALUES} values`);
@@ -241,10 +232,7 @@ export const pod = z.object({
     nodeName: name.optional(),
     schedulerName: name.optional(),
     hostNetwork: z.boolean().optional(),
-    containers: list(container, MAX_CONTAINERS).refine(
-      ({ length }) => length > 0,
-      'a pod needs at least one container',
-    ),
+    containers: list(container, MAX_CONTAINERS).refine((all) => all.length > 0, 'a pod needs at least one container'),
     initContainers: orUndefined(list(container, MAX_CONTAINERS)),
     resources,
     nodeSelector,
@@ -255,34 +243,30 @@ export const pod = z.object({
 
 export const node = z.object({
   metadata: objectMeta,
-  spec: orUndefined(z.object({ unschedulable: z.boolean().optional() })),
-  status: orUndefined(
-    z.object({
-      capacity: resourceList,
-      allocatable: resourceList,
-      conditions,
-      nodeInfo: z.object({ architecture: word.optional() }).optional(),
-    }),
-  ),
+  spec: part({ unschedulable: z.boolean().optional() }),
+  status: part({
+    capacity: resourceList,
+    allocatable: resourceList,
+    conditions,
+    nodeInfo: z.object({ architecture: word.optional() }).optional(),
+  }),
 });
 
 export const lease = z.object({
   metadata: objectMeta,
-  spec: orUndefined(
-    z.object({
-      // The name of a host, and a UUID.
-      holderIdentity: orUndefined(text(2 * MAX_NAME_CHARACTERS)),
-      leaseDurationSeconds: orUndefined(z.number().int()),
-      acquireTime: orUndefined(word),
-      renewTime: orUndefined(word),
-      leaseTransitions: orUndefined(z.number().int()),
-    }),
-  ),
+  spec: part({
+    // The name of a host, and a UUID.
+    holderIdentity: orUndefined(text(2 * MAX_NAME_CHARACTERS)),
+    leaseDurationSeconds: orUndefined(z.number().int()),
+    acquireTime: orUndefined(word),
+    renewTime: orUndefined(word),
+    leaseTransitions: orUndefined(z.number().int()),
+  }),
 });
 
 export const networkAttachmentDefinition = z.object({
   metadata: objectMeta,
-  spec: orUndefined(z.object({ config: orUndefined(text(MAX_CONFIG_CHARACTERS)) })),
+  spec: part({ config: orUndefined(text(MAX_CONFIG_CHARACTERS)) }),
 });
 
 export type ObjectMeta = z.infer<typeof objectMeta>;
@@ -292,6 +276,5 @@ export type Lease = z.infer<typeof lease>;
 export type NetworkAttachmentDefinition = z.infer<typeof networkAttachmentDefinition>;
 
 /** The key of an object in its collection: `namespace/name`, or the name where it has no namespace. */
-export function objectKey(meta: Pick<ObjectMeta, 'name' | 'namespace'>): string {
-  return meta.namespace === undefined ? (meta.name ?? '') : `${meta.namespace}/${meta.name ?? ''}`;
-}
+export const objectKey = ({ name: own = '', namespace }: Pick<ObjectMeta, 'name' | 'namespace'>): string =>
+  namespace === undefined ? own : `${namespace}/${own}`;

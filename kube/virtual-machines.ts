@@ -1,32 +1,38 @@
 import * as z from 'zod';
 import { list, map, name, qualifiedName, uid, word } from './bounds.ts';
-import { affinity, condition, nodeSelector, objectMeta, orUndefined, resources, tolerations } from './resources.ts';
+import {
+  affinity,
+  condition,
+  nodeSelector,
+  objectMeta,
+  orUndefined,
+  part,
+  resources,
+  tolerations,
+} from './resources.ts';
 
 const MAX_NETWORKS = 256;
+const count = z.number().int().nonnegative().optional();
 
-/**
- * A KubeVirt VirtualMachineInstance: the fields that decide how many CPUs its launcher needs and which networks it has.
- */
+/** The fields of a KubeVirt VMI that decide how many CPUs its launcher needs and which networks it has. */
 export const virtualMachineInstance = z.object({
   metadata: objectMeta,
   spec: z.object({
     nodeSelector,
     affinity: orUndefined(affinity),
     domain: z.object({
-      cpu: orUndefined(
-        z.object({
-          cores: z.number().int().nonnegative().optional(),
-          sockets: z.number().int().nonnegative().optional(),
-          threads: z.number().int().nonnegative().optional(),
-          dedicatedCpuPlacement: z.boolean().optional(),
-          isolateEmulatorThread: z.boolean().optional(),
-          /** The claim and request that give it its CPUs (KubeVirt's gate CPUsWithDRA). */
-          dra: orUndefined(z.object({})),
-          numa: orUndefined(z.object({ guestMappingPassthrough: orUndefined(z.object({})) })),
-        }),
-      ),
+      cpu: part({
+        cores: count,
+        sockets: count,
+        threads: count,
+        dedicatedCpuPlacement: z.boolean().optional(),
+        isolateEmulatorThread: z.boolean().optional(),
+        /** The claim and request that give it its CPUs (KubeVirt's gate CPUsWithDRA). */
+        dra: part({}),
+        numa: part({ guestMappingPassthrough: part({}) }),
+      }),
       ioThreadsPolicy: word.optional(),
-      ioThreads: orUndefined(z.object({ supplementalPoolThreadCount: z.number().int().nonnegative().optional() })),
+      ioThreads: part({ supplementalPoolThreadCount: count }),
       resources,
     }),
     networks: orUndefined(
@@ -34,7 +40,7 @@ export const virtualMachineInstance = z.object({
         z.object({
           name,
           pod: z.object({}).nullish(),
-          multus: orUndefined(z.object({ networkName: qualifiedName, default: z.boolean().optional() })),
+          multus: part({ networkName: qualifiedName, default: z.boolean().optional() }),
         }),
         MAX_NETWORKS,
       ),
@@ -66,10 +72,7 @@ export const startingSpec = virtualMachineInstance.shape.spec.extend({
 export const startingInstance = z.object({ metadata: objectMeta, spec: startingSpec });
 
 const instancetype = z.object({ name: name.optional() }).nullish();
-const template = z.object({
-  metadata: orUndefined(objectMeta),
-  spec: startingSpec,
-});
+const template = z.object({ metadata: orUndefined(objectMeta), spec: startingSpec });
 
 export const virtualMachine = z.object({
   metadata: objectMeta,
@@ -78,10 +81,7 @@ export const virtualMachine = z.object({
   status: z.object({ created: z.boolean().nullish() }).nullish(),
 });
 
-export const virtualMachineInstanceReplicaSet = z.object({
-  metadata: objectMeta,
-  spec: z.object({ template }),
-});
+export const virtualMachineInstanceReplicaSet = z.object({ metadata: objectMeta, spec: z.object({ template }) });
 
 export const virtualMachinePool = z.object({
   metadata: objectMeta,

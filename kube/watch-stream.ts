@@ -14,18 +14,13 @@ const SILENCE_SECONDS = 120;
 const OVERTIME_SECONDS = 30;
 const MAX_EVENT_BYTES = 16 * 1024 * 1024;
 
+const text = z.string().optional();
 const watchEvent = z.object({
   type: z.enum(['ADDED', 'MODIFIED', 'DELETED', 'BOOKMARK', 'ERROR']),
   object: z.looseObject({
-    metadata: z
-      .looseObject({
-        name: z.string().optional(),
-        namespace: z.string().optional(),
-        resourceVersion: z.string().optional(),
-      })
-      .optional(),
+    metadata: z.looseObject({ name: text, namespace: text, resourceVersion: text }).optional(),
     code: z.number().optional(),
-    message: z.string().optional(),
+    message: text,
   }),
 });
 export type WatchEvent = z.infer<typeof watchEvent>;
@@ -57,10 +52,8 @@ export async function followWatch({ client, path, query, signal, take }: WatchOp
   try {
     await underSignals([signal, late.signal], undefined, async (watchSignal) => {
       const allQuery = { ...query, allowWatchBookmarks: true, timeoutSeconds };
-      for await (const line of lines(
-        await client.watch(path, { query: allQuery, signal: watchSignal }),
-        MAX_EVENT_BYTES,
-      )) {
+      const stream = await client.watch(path, { query: allQuery, signal: watchSignal });
+      for await (const line of lines(stream, MAX_EVENT_BYTES)) {
         const event = watchEvent.parse(JSON.parse(line));
         const { code = 0, message = 'error event' } = event.object;
         if (event.type === 'ERROR') throw new KubeError(code, 'WatchError', `watch ${path}: ${message}`);
@@ -82,10 +75,7 @@ const NEWLINE = 0x0a;
 
 const textOf = ({ buffer, byteOffset, length }: Uint8Array) => Buffer.from(buffer, byteOffset, length).toString('utf8');
 
-/**
- * Splits a stream into lines, reading each byte once; drops an incomplete last line. @param longest bytes @throws
- * KubeError `TooLarge`
- */
+/** Reads each byte once; drops an incomplete last line. @param longest bytes @throws KubeError `TooLarge` */
 export async function* lines(stream: AsyncIterable<Uint8Array>, longest: number): AsyncGenerator<string> {
   let parts: Uint8Array[] = [];
   let size = 0;

@@ -9,17 +9,13 @@ export function countText(number: number, noun: string, plural = `${noun}s`): st
 /** `1 CPU`, `3 CPUs`. */
 export const cpusText = (number: number): string => countText(number, 'CPU');
 
+const numberedText = (noun: string, list: string) => `${noun}${/^\d+$/.test(list) ? '' : 's'} ${list}`;
+
 /** CPUs by number: `CPU 3`, `CPUs 3-5`. @param list in the form of /sys */
-export function cpuListText(list: CpuSet | string): string {
-  const text = `${list}`;
-  return `${/^\d+$/.test(text) ? 'CPU' : 'CPUs'} ${text}`;
-}
+export const cpuListText = (list: CpuSet | string): string => numberedText('CPU', `${list}`);
 
 /** NUMA nodes by number: `NUMA node 1`, `NUMA nodes 0-1`. @param list in the form of /sys */
-export function numaNodesText(list: CpuSet | string): string {
-  const text = `${list}`;
-  return `NUMA ${/^\d+$/.test(text) ? 'node' : 'nodes'} ${text}`;
-}
+export const numaNodesText = (list: CpuSet | string): string => numberedText('NUMA node', `${list}`);
 
 /** `CPU 3 is`, `CPUs 3-5 are`. */
 export const cpusAre = (cpus: CpuSet): string => `${cpuListText(cpus.brief)} ${cpus.size === 1 ? 'is' : 'are'}`;

@@ -1,5 +1,7 @@
-import { MAX_CPUS, parseRanges } from './cpu-ranges.ts';
-import { ParseError } from './errors.ts';
+import { ParseError, quote } from './errors.ts';
+
+/** Bounds the memory of `0-999999999`. The kernel's own limit (CONFIG_NR_CPUS) is 8,192 on the largest builds. */
+export const MAX_CPUS = 65_536;
 
 /** Characters of the longest list: every second CPU of all CPUs, with some reserve. */
 const MAX_LIST_CHARACTERS = 524_288;
@@ -50,7 +52,11 @@ export class CpuSet implements Iterable<number> {
     }
     const trimmed = text.trim();
     if (trimmed === '') return CpuSet.EMPTY;
-    return new CpuSet(parseRanges(trimmed, text, limit));
+    const ranges = trimmed.split(',').map((part) => parseRange(part, text, limit));
+    const highest = ranges.reduce((most, [, last]) => Math.max(most, last), 0);
+    const words = new Uint32Array((highest + WORD_BITS) >>> 5);
+    for (const [first, last] of ranges) setRange(words, first, last);
+    return new CpuSet(words);
   }
 
   /** In one pass over their words. */
@@ -114,8 +120,7 @@ export class CpuSet implements Iterable<number> {
 
   /** The lowest id, or undefined for the empty set. */
   get first(): number | undefined {
-    for (const id of this) return id;
-    return undefined;
+    return this.#words.length === 0 ? undefined : nextBit(this.#words, 0, this.span, 0);
   }
 
   has(id: number): boolean {
@@ -190,8 +195,7 @@ export class CpuSet implements Iterable<number> {
 
   #format(most: number): string {
     const parts: string[] = [];
-    const words = this.#words;
-    const end = words.length * WORD_BITS;
+    const [words, end] = [this.#words, this.span];
     let at = nextBit(words, 0, end, 0);
     while (at < end && parts.length < most) {
       const after = nextBit(words, at, end, FULL);
@@ -213,8 +217,33 @@ export class CpuSet implements Iterable<number> {
   }
 }
 
-/** The union of any number of sets. */
 export const unionOf = CpuSet.union;
+
+/** @param whole the list, for errors @throws ParseError */
+function parseRange(part: string, whole: string, limit: number): [first: number, last: number] {
+  const [, begin, end] = /^([0-9]+)(?:-([0-9]+))?$/.exec(part) ?? [];
+  if (begin === undefined) {
+    throw new ParseError('CPU list', whole, 'expected numbers and ranges separated by commas, as in 0-3,8');
+  }
+  const [first, last] = [Number(begin), Number(end ?? begin)];
+  if (last < first) throw new ParseError('CPU list', whole, `the range ${quote(part)} runs backwards`);
+  if (last >= limit) throw new ParseError('CPU list', whole, `CPU ids end at ${limit - 1}`);
+  return [first, last];
+}
+
+/** Fills whole words: the cost of many wide ranges stays linear in the length of the text. */
+function setRange(words: Uint32Array, first: number, last: number): void {
+  const [from, to] = [first >>> 5, last >>> 5];
+  const head = 0xffffffff << (first & 31);
+  const tail = 0xffffffff >>> (31 - (last & 31));
+  if (from === to) {
+    words[from]! |= head & tail;
+    return;
+  }
+  words[from]! |= head;
+  words.fill(0xffffffff, from + 1, to);
+  words[to]! |= tail;
+}
 
 /** The first id at or after `from` whose bit differs from `same`: 0 finds a member, FULL an id that is none. */
 function nextBit(words: Uint32Array, from: number, end: number, same: 0 | typeof FULL): number {

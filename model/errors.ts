@@ -27,22 +27,16 @@ export function quote(text: string): string {
     : JSON.stringify(text);
 }
 
-/** Returns the text, or its first `most` characters and an ellipsis. */
 export function cut(text: string, most: number): string {
   if (text.length <= most) return text;
-  const end = isHighSurrogate(text.charCodeAt(most - 2)) ? most - 2 : most - 1;
-  return `${text.slice(0, end)}…`;
+  // A cut must not leave the first half of a surrogate pair alone.
+  return `${text.slice(0, most - 1).replace(/[\ud800-\udbff]$/, '')}…`;
 }
 
 /** Returns the first texts, each cut to `longest` characters, and the number of further ones. */
 export function few(texts: readonly string[], most: number, longest: number): string[] {
   const shortened = texts.slice(0, most).map((text) => cut(text, longest));
   return texts.length > most ? [...shortened, `and ${texts.length - most} more`] : shortened;
-}
-
-/** Whether a code unit is the first half of a surrogate pair, which a cut must not separate from the second. */
-function isHighSurrogate(unit: number): boolean {
-  return unit >= 0xd800 && unit <= 0xdbff;
 }
 
 const MAX_ISSUES_CHARACTERS = 300;

@@ -1,6 +1,7 @@
 import { cpuListText, cpusText } from './amounts.ts';
 import { CpuSet, unionOf } from './cpu-set.ts';
 import { type Host, type HostDescription, HostError, MAX_CELL_ID, MAX_CPU_ID } from './host.ts';
+import { groupBy } from './lists.ts';
 
 /** Lists are in the kernel's format: `0-1`, `0,4`, `0-7`. */
 export interface SysfsCpu {
@@ -39,10 +40,10 @@ export function describeSysfs({ online: text, cpus, nodes }: Omit<SysfsHost, 'di
   const sets = nodes.map(({ id, cpus: list }) => ({ id, cpus: CpuSet.parse(list).intersect(online) }));
   const cpusWithoutNode = online.minus(unionOf(sets.map((node) => node.cpus)));
   const cells = sets.filter((node) => !node.cpus.isEmpty).map(({ id, cpus: set }) => ({ id, cpus: `${set}` }));
-  if (cells.length > 0 && !cpusWithoutNode.isEmpty)
-    throw new HostError(
-      `${cpuListText(cpusWithoutNode.brief)} ${cpusWithoutNode.size === 1 ? 'belongs' : 'belong'} to no NUMA node`,
-    );
+  if (cells.length > 0 && !cpusWithoutNode.isEmpty) {
+    const verb = cpusWithoutNode.size === 1 ? 'belongs' : 'belong';
+    throw new HostError(`${cpuListText(cpusWithoutNode.brief)} ${verb} to no NUMA node`);
+  }
   const sockets = groupedIfComplete(present, ({ socket }) => socket);
   const uncores = groupedIfComplete(present, ({ caches }) => lastLevelCache(caches));
   return {
@@ -66,14 +67,13 @@ export function groupCpus<Cpu extends { readonly id: number }>(
   groupOf: (cpu: Cpu) => number,
   maxId = Number.POSITIVE_INFINITY,
 ) {
-  const groups = new Map<number, number[]>();
-  for (const cpu of cpus) {
-    const group = groupOf(cpu);
-    groups.set(group, [...(groups.get(group) ?? []), cpu.id]);
-  }
-  const sorted = [...groups].sort(([a], [b]) => a - b);
+  const sorted = [...groupBy(cpus, groupOf)].sort(([a], [b]) => a - b);
   const isValid = sorted.every(([id]) => id >= 0 && id <= maxId);
-  return sorted.map(([id, ids], rank) => ({ id: isValid ? id : rank, cpus: `${CpuSet.of(ids)}` }));
+  return sorted.map(([id, group], rank) => ({ id: isValid ? id : rank, cpus: `${setOf(group)}` }));
+}
+
+function setOf(cpus: readonly { readonly id: number }[]): CpuSet {
+  return CpuSet.of(cpus.map(({ id }) => id));
 }
 
 /** The CPUs by group, if the kernel names the group of every CPU: a partial grouping is not used. */
@@ -87,7 +87,7 @@ function groupedIfComplete(cpus: readonly SysfsCpu[], groupOf: (cpu: SysfsCpu) =
 interface KubeletCore {
   readonly socket: number;
   /** The CPUs in the order of their directories' names: cAdvisor asks the first one for the caches of the core. */
-  readonly cpus: SysfsCpu[];
+  readonly cpus: readonly SysfsCpu[];
   uncore?: number | undefined;
 }
 
@@ -125,7 +125,7 @@ export function describeForKubelet({ online: text, cpus, nodes, directories }: S
   const uncores = groupCpus(threads, ({ uncore }) => uncore, MAX_GROUP_ID);
   return {
     cells: groupCpus(threads, ({ cell }) => cell, MAX_CELL_ID - 1),
-    cores: groups.flatMap(({ cores }) => cores.map((core) => `${CpuSet.of(core.cpus.map(({ id }) => id))}`)),
+    cores: groups.flatMap(({ cores }) => cores.map((core) => `${setOf(core.cpus)}`)),
     sockets,
     // Without a cache of its own, a core counts as part of the cache of its socket.
     ...(JSON.stringify(uncores) !== JSON.stringify(sockets) && { uncores }),
@@ -134,14 +134,8 @@ export function describeForKubelet({ online: text, cpus, nodes, directories }: S
 }
 
 function coresOf(cpus: readonly KubeletCpu[]): KubeletCore[] {
-  const cores = new Map<string, KubeletCore>();
-  for (const cpu of cpus) {
-    const key = `${cpu.core} ${cpu.socket}`;
-    const core = cores.get(key) ?? { socket: cpu.socket, cpus: [] };
-    core.cpus.push(cpu);
-    cores.set(key, core);
-  }
-  const list = [...cores.values()];
+  const groups = [...groupBy(cpus, ({ core, socket }) => `${core} ${socket}`).values()];
+  const list = groups.map((group): KubeletCore => ({ socket: group[0]!.socket, cpus: group }));
   for (const core of list) {
     const caches = core.cpus[0]?.caches ?? [];
     // cAdvisor ends at the first CPU without caches, or with one that it cannot read.

@@ -84,19 +84,16 @@ export function createHost(description: HostDescription): Host {
   if (description.cores.length > MAX_HOST_CPUS) {
     throw new HostError(`${description.cores.length} cores: a host has at most ${MAX_HOST_CPUS}`);
   }
-  const cells = parsed('NUMA nodes', description.cells).sort((a, b) => a.id - b.id);
+  const cells = parseGroups('NUMA nodes', description.cells).sort((a, b) => a.id - b.id);
   const wide = cells.find(({ id }) => id >= MAX_CELL_ID);
   if (wide !== undefined) throw new HostError(`NUMA node ${wide.id}: ids end at ${MAX_CELL_ID - 1}`);
-  const cores = parseCores(description.cores);
+  const byFirst = parseLists('cores', description.cores, MAX_THREADS).map((cpus) => ({ id: cpus.first ?? 0, cpus }));
+  const cores = byFirst.sort((a, b) => a.id - b.id).map(({ cpus }) => cpus);
+  const { sockets, uncores } = description;
   const cellOf = ownerIndex('cell', cells);
-  const coreOf = ownerIndex(
-    'core',
-    cores.map((cpus) => ({ id: cpus.first ?? 0, cpus })),
-  );
-  const socketOf = description.sockets ? ownerIndex('socket', parsed('sockets', description.sockets)) : cellOf;
-  const uncoreOf = description.uncores
-    ? ownerIndex('uncore cache', parsed('uncore caches', description.uncores))
-    : socketOf;
+  const coreOf = ownerIndex('core', byFirst);
+  const socketOf = sockets ? ownerIndex('socket', parseGroups('sockets', sockets)) : cellOf;
+  const uncoreOf = uncores ? ownerIndex('uncore cache', parseGroups('uncore caches', uncores)) : socketOf;
   const online = unionOf(cells.map(({ cpus }) => cpus));
   const homeless = unionOf(cores).minus(online).first;
   if (homeless !== undefined) throw new HostError(`CPU ${homeless} belongs to a core but to no NUMA node`);
@@ -122,43 +119,33 @@ export function createHost(description: HostDescription): Host {
   return Object.freeze({ cpus, online, cells, cores, threadsPerCore, counts });
 }
 
-/** All threads of the cores that have at least one thread in `cpus`. */
-function wholeCoresTouching(host: Host, cpus: CpuSet): CpuSet {
-  return unionOf(host.cores.filter((core) => core.intersects(cpus)));
-}
-
 /** All threads of the cores that have every thread in `cpus`. */
 export function wholeCoresWithin(host: Host, cpus: CpuSet): CpuSet {
   return unionOf(host.cores.filter((core) => core.isSubsetOf(cpus)));
 }
 
-/** Parses the groups of one kind. If together they have more CPUs than a host can have, some CPU is in two of them. */
-function parsed(what: string, groups: HostDescription['cells']): Cell[] {
+function parseGroups(what: string, groups: HostDescription['cells']): Cell[] {
+  const sets = parseLists(
+    what,
+    groups.map(({ cpus }) => cpus),
+  );
+  return groups.map(({ id }, i) => ({ id, cpus: sets[i]! }));
+}
+
+/** If together they have more CPUs than a host can have, some CPU is in two of them. @param most CPUs of a core */
+function parseLists(what: string, texts: readonly string[], most = MAX_CPU_ID): CpuSet[] {
   let named = 0;
-  return groups.map(({ id, cpus: text }) => {
+  return texts.map((text) => {
     const cpus = CpuSet.parse(text, MAX_CPU_ID);
-    named += cpus.size;
-    if (named > MAX_HOST_CPUS) throw tooMany(what);
-    return { id, cpus };
-  });
-}
-
-function tooMany(what: string): HostError {
-  return new HostError(`${what} name more than ${MAX_HOST_CPUS} CPUs: the host is too large, or a CPU is listed twice`);
-}
-
-function parseCores(texts: readonly string[]): CpuSet[] {
-  let named = 0;
-  const cores = texts.map((text) => {
-    const core = CpuSet.parse(text, MAX_CPU_ID);
-    if (core.size > MAX_THREADS) {
-      throw new HostError(`core ${core.brief} has ${core.size} CPUs: a core has at most ${MAX_THREADS}`);
+    if (cpus.size > most) {
+      throw new HostError(`core ${cpus.brief} has ${cpus.size} CPUs: a core has at most ${most}`);
     }
-    named += core.size;
-    if (named > MAX_HOST_CPUS) throw tooMany('cores');
-    return { core, first: core.first ?? 0 };
+    named += cpus.size;
+    if (named <= MAX_HOST_CPUS) return cpus;
+    throw new HostError(
+      `${what} name more than ${MAX_HOST_CPUS} CPUs: the host is too large, or a CPU is listed twice`,
+    );
   });
-  return cores.sort((a, b) => a.first - b.first).map(({ core }) => core);
 }
 
 /** @throws HostError if a CPU is in two groups */
@@ -182,7 +169,7 @@ export function unevenCore(host: Host): CpuSet | undefined {
 
 /** Whether the CPUs are whole cores: none of their cores has another online thread. */
 export function isWholeCores(host: Host, cpus: CpuSet): boolean {
-  return wholeCoresTouching(host, cpus).equals(cpus);
+  return unionOf(host.cores.filter((core) => core.intersects(cpus))).equals(cpus);
 }
 
 /** @param what the name of the CPUs, for the message @throws HostError naming the lowest missing CPU */

@@ -10,7 +10,6 @@ export function parseJson(text: string): unknown {
   return resultOrNone(() => JSON.parse(text));
 }
 
-/** The result of a function; undefined if it throws. */
 export function resultOrNone<T>(work: () => T): T | undefined {
   try {
     return work();

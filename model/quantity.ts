@@ -1,18 +1,7 @@
 import { ParseError } from './errors.ts';
 import { resultOrNone } from './json.ts';
 
-const DECIMAL: Readonly<Record<string, number>> = {
-  n: -9,
-  u: -6,
-  m: -3,
-  '': 0,
-  k: 3,
-  M: 6,
-  G: 9,
-  T: 12,
-  P: 15,
-  E: 18,
-};
+const DECIMAL: Readonly<Record<string, number>> = { n: -9, u: -6, m: -3, '': 0, k: 3, M: 6, G: 9, T: 12, P: 15, E: 18 };
 const BINARY: Readonly<Record<string, number>> = { Ki: 10, Mi: 20, Gi: 30, Ti: 40, Pi: 50, Ei: 60 };
 const NANO = 1_000_000_000n;
 /** Above this exponent the API server uses its own maximum; CPU and memory amounts are far smaller. */
@@ -77,10 +66,10 @@ const BYTE_UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
 
 /** Bytes for people: `1.5 GiB`. */
 export function bytesText(bytes: number): string {
-  let [value, unit] = [bytes, 0];
-  while (value >= 1024 && unit < BYTE_UNITS.length - 1) {
-    value /= 1024;
-    unit++;
-  }
+  const unit = Math.max(
+    0,
+    BYTE_UNITS.findLastIndex((_, power) => bytes >= 1024 ** power),
+  );
+  const value = bytes / 1024 ** unit;
   return `${Number(value.toFixed(value < 10 ? 1 : 0))} ${BYTE_UNITS[unit]}`;
 }

@@ -1,4 +1,9 @@
+import { isObject } from './json.ts';
+
 /** The objects parsed in kube/ have these shapes; tests write only the fields that they need. */
+
+/** Of a field that the API may omit or send as null. */
+export type Optional<T> = T | null | undefined;
 
 export type ResourceList = Readonly<Record<string, string>>;
 
@@ -34,21 +39,29 @@ export interface MetaShape {
 export interface ConditionShape {
   readonly type: string;
   readonly status: string;
-  readonly reason?: string | null | undefined;
+  readonly reason?: Optional<string>;
   readonly message?: string | undefined;
-  readonly lastTransitionTime?: string | null | undefined;
+  readonly lastTransitionTime?: Optional<string>;
+}
+
+/** An entry of metadata.managedFields. */
+export interface ManagedFields {
+  readonly manager?: string | undefined;
+  /** When this manager last changed one of its fields, by the API server's clock. */
+  readonly time?: string | undefined;
+  readonly fieldsV1?: unknown;
+}
+
+/** @param path names of fields, such as `spec` and `renewTime` */
+export function ownsField({ fieldsV1 }: ManagedFields, path: readonly string[]): boolean {
+  const fields = path.reduce<unknown>((of, name) => (isObject(of) ? of[`f:${name}`] : undefined), fieldsV1);
+  return fields !== undefined;
 }
 
 interface ContainerStatus {
-  readonly state?:
-    | {
-        readonly waiting?:
-          | { readonly reason?: string | null | undefined; readonly message?: string | null | undefined }
-          | null
-          | undefined;
-      }
-    | null
-    | undefined;
+  readonly state?: Optional<{
+    readonly waiting?: Optional<{ readonly reason?: Optional<string>; readonly message?: Optional<string> }>;
+  }>;
 }
 
 export interface PodShape {
@@ -65,21 +78,18 @@ export interface PodShape {
     readonly nodeName?: string | undefined;
     readonly nodeSelector?: Readonly<Record<string, string>> | undefined;
     readonly schedulerName?: string | undefined;
-    readonly schedulingGates?: readonly { readonly name: string }[] | null | undefined;
+    readonly schedulingGates?: Optional<readonly { readonly name: string }[]>;
   };
-  readonly status?:
-    | {
-        readonly phase?: string | undefined;
-        readonly qosClass?: string | undefined;
-        readonly reason?: string | undefined;
-        readonly message?: string | undefined;
-        readonly nominatedNodeName?: string | undefined;
-        readonly conditions?: readonly ConditionShape[] | null | undefined;
-        readonly containerStatuses?: readonly ContainerStatus[] | null | undefined;
-        readonly initContainerStatuses?: readonly ContainerStatus[] | null | undefined;
-      }
-    | null
-    | undefined;
+  readonly status?: Optional<{
+    readonly phase?: string | undefined;
+    readonly qosClass?: string | undefined;
+    readonly reason?: string | undefined;
+    readonly message?: string | undefined;
+    readonly nominatedNodeName?: string | undefined;
+    readonly conditions?: Optional<readonly ConditionShape[]>;
+    readonly containerStatuses?: Optional<readonly ContainerStatus[]>;
+    readonly initContainerStatuses?: Optional<readonly ContainerStatus[]>;
+  }>;
 }
 
 export interface GuestCpu {
@@ -93,11 +103,11 @@ export interface GuestCpu {
   readonly numa?: { readonly guestMappingPassthrough?: object | undefined } | undefined;
 }
 
-type DeviceNames = readonly { readonly deviceName?: string | undefined }[] | null | undefined;
+type DeviceNames = Optional<readonly { readonly deviceName?: string | undefined }[]>;
 
 interface VmiNetwork {
   readonly name: string;
-  readonly pod?: object | null | undefined;
+  readonly pod?: Optional<object>;
   readonly multus?: { readonly networkName: string; readonly default?: boolean | undefined } | undefined;
 }
 
@@ -105,8 +115,8 @@ export interface VmiShape {
   readonly metadata: MetaShape;
   readonly spec: {
     /** `Paused`, or absent. */
-    readonly startStrategy?: string | null | undefined;
-    readonly livenessProbe?: object | null | undefined;
+    readonly startStrategy?: Optional<string>;
+    readonly livenessProbe?: Optional<object>;
     readonly networks?: readonly VmiNetwork[] | undefined;
     readonly domain: {
       readonly cpu?: GuestCpu | undefined;
@@ -114,14 +124,11 @@ export interface VmiShape {
       readonly ioThreadsPolicy?: string | undefined;
       readonly ioThreads?: { readonly supplementalPoolThreadCount?: number | undefined } | undefined;
       readonly resources?: Resources | undefined;
-      readonly memory?:
-        | {
-            readonly guest?: string | undefined;
-            readonly hugepages?: { readonly pageSize?: string | undefined } | null | undefined;
-          }
-        | null
-        | undefined;
-      readonly devices?: { readonly gpus?: DeviceNames; readonly hostDevices?: DeviceNames } | null | undefined;
+      readonly memory?: Optional<{
+        readonly guest?: string | undefined;
+        readonly hugepages?: Optional<{ readonly pageSize?: string | undefined }>;
+      }>;
+      readonly devices?: Optional<{ readonly gpus?: DeviceNames; readonly hostDevices?: DeviceNames }>;
     };
   };
 }

@@ -1,31 +1,26 @@
 import { endianness } from 'node:os';
 import koffi from 'koffi';
 
-/** The errno values that the calls bound here document, by their number on every architecture of Linux. */
-const NAMES: Readonly<Record<number, string>> = { 1: 'EPERM', 3: 'ESRCH', 14: 'EFAULT', 22: 'EINVAL', 38: 'ENOSYS' };
-
-const MEANINGS: Readonly<Record<string, string>> = {
-  EPERM: 'not allowed; setting the affinity of other users\u2019 threads needs CAP_SYS_NICE',
-  ESRCH: 'there is no such thread',
-  EINVAL: 'the kernel accepts none of these CPUs for this thread',
-  ENOSYS: 'this kernel does not know the call',
-};
+/** Names and meanings of the errno values that the calls bound here document, on every architecture of Linux. */
+const ERRORS = new Map([
+  [1, ['EPERM', 'not allowed; setting the affinity of other users\u2019 threads needs CAP_SYS_NICE']],
+  [3, ['ESRCH', 'there is no such thread']],
+  [14, ['EFAULT', 'see errno(3)']],
+  [22, ['EINVAL', 'the kernel accepts none of these CPUs for this thread']],
+  [38, ['ENOSYS', 'this kernel does not know the call']],
+]);
 
 /** A system call that returned an error: the call, the thread, and errno by number and name. */
 export class SyscallError extends Error {
-  readonly call: string;
   readonly tid: number;
-  readonly errno: number;
   /** `ESRCH`, `EPERM`, `EINVAL`, …; `errno <number>` for a value that the call does not document. */
   readonly code: string;
 
   constructor(call: string, tid: number, errno: number) {
-    const code = NAMES[errno] ?? `errno ${errno}`;
-    super(`${call}(${tid}): ${code}: ${MEANINGS[code] ?? 'see errno(3)'}`);
+    const [code = `errno ${errno}`, meaning = 'see errno(3)'] = ERRORS.get(errno) ?? [];
+    super(`${call}(${tid}): ${code}: ${meaning}`);
     this.name = 'SyscallError';
-    this.call = call;
     this.tid = tid;
-    this.errno = errno;
     this.code = code;
   }
 }
@@ -76,8 +71,10 @@ export function createAffinity(): ThreadAffinity {
     get,
     set(tid, words) {
       assertTid(tid);
-      assertWords(words);
-      const whole = words.length % WORDS_PER_LONG === 0 ? words : padded(words);
+      if (!(words instanceof Uint32Array) || words.length === 0 || words.length > MAX_WORDS) {
+        throw new RangeError(`an affinity mask has 1 to ${MAX_WORDS} words of 32 bits`);
+      }
+      const whole = words.length % WORDS_PER_LONG === 0 ? words : Uint32Array.of(...words, 0);
       if (setaffinity(tid, whole.length * BYTES_PER_WORD, whole) === 0) return;
       throw new SyscallError('sched_setaffinity', tid, koffi.errno());
     },
@@ -91,21 +88,9 @@ function assertTid(tid: number): void {
   }
 }
 
-function assertWords(words: Uint32Array): void {
-  if (!(words instanceof Uint32Array) || words.length === 0 || words.length > MAX_WORDS) {
-    throw new RangeError(`an affinity mask has 1 to ${MAX_WORDS} words of 32 bits`);
-  }
-}
-
 /** The number of words without trailing empty ones, at least one. */
 function usedLength(words: Uint32Array): number {
   let length = words.length;
   while (length > 1 && words[length - 1] === 0) length--;
   return length;
-}
-
-function padded(words: Uint32Array): Uint32Array {
-  const whole = new Uint32Array(words.length + 1);
-  whole.set(words);
-  return whole;
 }

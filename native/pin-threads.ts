@@ -5,26 +5,23 @@ export interface ThreadPin {
   readonly words: Uint32Array;
   /** Its current CPUs, if the caller knows them; otherwise they are read from the kernel. */
   readonly before?: Uint32Array;
-  /** Accepts any resulting mask: for masks that restrict nothing, of which a cpuset may allow fewer. Default false. */
-  readonly loose?: boolean;
 }
 
 /** The kernel put a thread on other CPUs than requested: its cpuset does not allow all of them. */
 export class PinError extends Error {
-  readonly tid: number;
   readonly got: Uint32Array;
 
   constructor(tid: number, got: Uint32Array) {
     super(`thread ${tid} was given other CPUs than asked for: its cpuset does not allow all of them`);
     this.name = 'PinError';
-    this.tid = tid;
     this.got = got;
   }
 }
 
 /**
- * Confines all threads or none, and verifies the result. @returns a function that restores the previous CPUs @throws
- * SyscallError if the kernel refuses, PinError if it sets other CPUs than requested
+ * Confines all threads or none, and verifies the result, except of EVERY_CPU, which restricts nothing.
+ * @returns a function that restores the previous CPUs
+ * @throws SyscallError if the kernel refuses, PinError if it sets other CPUs than requested
  */
 export function pinThreads(affinity: ThreadAffinity, pins: readonly ThreadPin[]): () => void {
   const before: Uint32Array[] = [];
@@ -43,9 +40,9 @@ export function pinThreads(affinity: ThreadAffinity, pins: readonly ThreadPin[])
       before.push(mask ?? affinity.get(tid));
       affinity.set(tid, words);
     }
-    for (const { tid, words, loose } of pins) {
+    for (const { tid, words } of pins) {
       const got = affinity.get(tid);
-      if (loose !== true && !areEqual(got, words)) throw new PinError(tid, got);
+      if (words !== EVERY_CPU && !areEqual(got, words)) throw new PinError(tid, got);
     }
   } catch (error) {
     undo();

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { isThreadOf, peerOf, threadsOfProcess } from './peer.ts';
 
@@ -96,14 +97,12 @@ function foreignText({ index, tid }: QmpCpu, peer: number | undefined): string {
 /** Waits for a message, at most one at a time. */
 interface Waiter {
   readonly isWanted: (message: Message) => boolean;
-  readonly resolve: (answer: Message) => void;
-  readonly reject: (error: QmpError) => void;
-  readonly timer: NodeJS.Timeout;
+  readonly settle: (answer: Message | QmpError) => void;
 }
 
 /**
  * The lines of a monitor as messages. Owner: QEMU; nothing is kept of a session that has ended. Messages that no call
- * waits for are dropped at the next call, and at most MAX_KEPT_MESSAGES are kept until then.
+ * waits for are dropped at the next call, and at most MAX_QUEUED_MESSAGES are kept until then.
  */
 class QmpLines {
   readonly peer: number | undefined;
@@ -147,9 +146,16 @@ class QmpLines {
     if (match !== undefined) return Promise.resolve(match);
     if (this.#ended !== undefined) return Promise.reject(this.#ended);
     return new Promise((resolve, reject) => {
+      let timer: NodeJS.Timeout | undefined;
+      const settle = (answer: Message | QmpError) => {
+        this.#waiter = undefined;
+        clearTimeout(timer);
+        if (answer instanceof QmpError) reject(answer);
+        else resolve(answer);
+      };
       const late = new QmpError(`${this.#path}: within ${this.#deadline} s there was not ${what}`);
-      const timer = setTimeout(() => this.#settle(late), this.#deadline * 1000);
-      this.#waiter = { isWanted, resolve, reject, timer };
+      timer = setTimeout(() => settle(late), this.#deadline * 1000);
+      this.#waiter = { isWanted, settle };
     });
   }
 
@@ -164,43 +170,28 @@ class QmpLines {
     for (const line of lines) {
       const message = parse(line);
       if (message === undefined) return 'the peer does not speak QMP';
-      this.#take(message);
+      if (this.#waiter === undefined) this.#early.push(message);
+      else if (this.#waiter.isWanted(message)) this.#waiter.settle(message);
+      if (this.#early.length > MAX_QUEUED_MESSAGES) return 'it sent too many unsolicited messages';
     }
     return undefined;
-  }
-
-  #take(message: Message): void {
-    if (this.#waiter === undefined) this.#early.push(message);
-    else if (this.#waiter.isWanted(message)) this.#settle(message);
-    if (this.#early.length > MAX_QUEUED_MESSAGES) this.#end('it sent too many unsolicited messages');
   }
 
   #end(why: string, cause?: Error): void {
     this.#ended ??= new QmpError(`${this.#path}: ${why}`, { cause });
     this.#socket.destroy();
-    this.#settle(this.#ended);
-  }
-
-  #settle(answer: Message | QmpError): void {
-    const waiter = this.#waiter;
-    if (waiter === undefined) return;
-    this.#waiter = undefined;
-    clearTimeout(waiter.timer);
-    if (answer instanceof QmpError) waiter.reject(answer);
-    else waiter.resolve(answer);
+    this.#waiter?.settle(this.#ended);
   }
 }
 
-function open(path: string): Promise<Socket> {
-  return new Promise((resolve, reject) => {
-    const socket = connect(path);
-    const onError = (error: Error) => reject(new QmpError(`${path}: ${error.message}`, { cause: error }));
-    socket.once('error', onError);
-    socket.once('connect', () => {
-      socket.off('error', onError);
-      resolve(socket);
-    });
-  });
+async function open(path: string): Promise<Socket> {
+  const socket = connect(path);
+  try {
+    await once(socket, 'connect');
+  } catch (cause) {
+    throw new QmpError(`${path}: ${(cause as Error).message}`, { cause });
+  }
+  return socket;
 }
 
 /** Undefined if the line is not a JSON object. */

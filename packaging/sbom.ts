@@ -6,7 +6,7 @@ import { runScript } from './arguments.ts';
 const ROOT = join(import.meta.dirname, '..');
 const MAX_BILL_BYTES = 64 * 1024 * 1024;
 
-export interface LockedPackage {
+interface LockedPackage {
   readonly version?: string;
   readonly dev?: boolean;
   readonly devOptional?: boolean;
@@ -16,7 +16,9 @@ export interface Lock {
   readonly packages: Readonly<Record<string, LockedPackage>>;
 }
 
-export function shippedPackages({ packages }: Lock): [path: string, locked: LockedPackage][] {
+export type ShippedPackage = readonly [path: string, locked: LockedPackage];
+
+function shippedPackages({ packages }: Lock): ShippedPackage[] {
   return Object.entries(packages).filter(([path, { dev, devOptional }]) => path !== '' && !dev && !devOptional);
 }
 
@@ -31,11 +33,7 @@ interface Bill {
  * (`--omit dev` would leave out packages that development uses as well.)
  * @param name the name of the component that contains them
  */
-export function billOf(
-  name: string,
-  version: string,
-  packages: readonly (readonly [path: string, locked: LockedPackage])[],
-): object {
+export function billOf(name: string, version: string, packages: readonly ShippedPackage[]): object {
   const command = ['sbom', '--package-lock-only', '--sbom-format', 'cyclonedx'];
   const text = execFileSync('npm', command, { cwd: ROOT, encoding: 'utf8', maxBuffer: MAX_BILL_BYTES });
   const { serialNumber: _serial, dependencies: _graph, components, ...head } = JSON.parse(text) as Bill;
@@ -56,10 +54,8 @@ function packageName(path: string): string {
 /** The licenses of every package that may be in a bundle. @param root with node_modules */
 export async function thirdPartyLicenses(root: string): Promise<string> {
   const lock = JSON.parse(await readFile(join(root, 'package-lock.json'), 'utf8')) as Lock;
-  return licensesOf(
-    shippedPackages(lock).map(([path]) => path),
-    [root],
-  );
+  const paths = shippedPackages(lock).map(([path]) => path);
+  return licensesOf(paths, [root]);
 }
 
 /** The licenses of packages, each text once. @param roots folders with node_modules, in order of preference */

@@ -6,10 +6,7 @@ import type { PeerCertificate, SecureContextOptions, Server, TLSSocket } from 'n
 import { PlumblineError, quote } from '../model/errors.ts';
 import type { Logger } from './log.ts';
 
-/**
- * By common name, DNS name or URI. The CA alone proves too little: a cluster's CA issues certificates to every kubelet
- * and to users.
- */
+/** By common name, DNS name or URI: a cluster's CA issues certificates to every kubelet and to users, too. */
 export function hasAllowedName(certificate: PeerCertificate, allowed: ReadonlySet<string>): boolean {
   const { CN } = certificate.subject ?? {};
   const names = [...(Array.isArray(CN) ? CN : [CN]), ...alternativeNames(certificate.subjectaltname)];
@@ -26,14 +23,8 @@ function alternativeNames(text = ''): string[] {
 }
 
 /** Parses `a, b` into a set; empty text is an empty set. */
-export function parseNames(text: string): ReadonlySet<string> {
-  return new Set(
-    text
-      .split(',')
-      .map((name) => name.trim())
-      .filter((name) => name !== ''),
-  );
-}
+export const parseNames = (text: string): ReadonlySet<string> =>
+  new Set(text.split(',').flatMap((name) => name.trim() || []));
 
 export interface CertificateFiles {
   readonly certFile: string;
@@ -57,12 +48,12 @@ export async function loadCertificate(files: CertificateFiles): Promise<SecureCo
     const [cert, key, ca] = await Promise.all([
       readFile(certFile),
       readFile(keyFile),
-      clientCaFile === undefined ? undefined : readFile(clientCaFile),
+      clientCaFile && readFile(clientCaFile),
     ]);
     if (!new X509Certificate(cert).checkPrivateKey(createPrivateKey(key))) {
       throw new CertificateError(`${keyFile} is not the key of ${certFile}; replace both files`);
     }
-    return ca === undefined ? { cert, key } : { cert, key, ca };
+    return { cert, key, ...(ca && { ca }) };
   } catch (error) {
     if (error instanceof CertificateError) throw error;
     throw new CertificateError(`cannot use the serving certificate: ${(error as Error).message}`, { cause: error });
@@ -78,6 +69,8 @@ export function certificatesOf(pem: string): X509Certificate[] {
     return [];
   }
 }
+
+const textOf = ({ cert, ca }: SecureContextOptions) => `${cert}${ca ?? ''}`;
 
 /** Milliseconds without a change before the pair is read: writers replace the two files one after the other. */
 const DEBOUNCE_MILLISECONDS = 100;
@@ -173,23 +166,17 @@ export class ServingCertificate {
   }
 }
 
-function textOf({ cert, ca }: SecureContextOptions): string {
-  return `${cert}${ca ?? ''}`;
-}
-
 /** Seconds since 1970: of the server's certificate in use, of the CA next to it, of the last caller's. */
 export type Expiries = ReadonlyMap<Certificate, number>;
 type Certificate = 'serving' | 'authority' | 'client';
 
-const AUTHORITY = 'ca.crt';
-
 /** Seconds since 1970. @param validTo as OpenSSL prints it */
-export const endOf = (validTo: string) => Date.parse(validTo) / 1000;
+const endOf = (validTo: string) => Date.parse(validTo) / 1000;
 
 /** Reads when a serving certificate expires, and its CA where a file of it exists. @returns seconds since 1970 */
 export async function readExpiries(cert: string | Buffer, { certFile, clientCaFile }: CertificateFiles) {
   const expiries = new Map<Certificate, number>([['serving', endOf(new X509Certificate(cert).validTo)]]);
-  const authority = await readFile(clientCaFile ?? join(dirname(certFile), AUTHORITY), 'utf8').catch(() => '');
+  const authority = await readFile(clientCaFile ?? join(dirname(certFile), 'ca.crt'), 'utf8').catch(() => '');
   const ends = certificatesOf(authority).map(({ validTo }) => endOf(validTo));
   // While a bundle holds an old CA and a new one, the later expiry counts.
   if (ends.length > 0) expiries.set('authority', Math.max(...ends));
@@ -198,16 +185,11 @@ export async function readExpiries(cert: string | Buffer, { certFile, clientCaFi
 
 const LOG_INTERVAL_MILLISECONDS = 10_000;
 
-/**
- * Closes connections of clients whose certificate has none of the names (empty: any of the CA), before they send a
- * request.
- */
-export function admitClients(
-  tls: Server,
-  names: ReadonlySet<string>,
-  onKnown: (certificate: PeerCertificate) => void,
-  log: Logger,
-): void {
+/** Takes the time in seconds since 1970 when a client's certificate expires. */
+type OnKnown = (expiry: number) => void;
+
+/** Closes connections of clients with none of the names (empty: any of the CA), before they send a request. */
+export function admitClients(tls: Server, names: ReadonlySet<string>, onKnown: OnKnown, log: Logger): void {
   let logged = Number.NEGATIVE_INFINITY;
   const close = (socket: TLSSocket) => {
     const client = quote(String(socket.getPeerCertificate().subject?.CN ?? ''));
@@ -219,6 +201,6 @@ export function admitClients(
   tls.prependListener('secureConnection', (socket: TLSSocket) => {
     const certificate = socket.getPeerCertificate();
     if (names.size > 0 && !hasAllowedName(certificate, names)) close(socket);
-    else onKnown(certificate);
+    else onKnown(endOf(certificate.valid_to));
   });
 }

@@ -29,19 +29,15 @@ export interface ConfigDefinition<S extends z.ZodObject> {
 
 export const VERSION: string = packageJson.version;
 
-/**
- * Reads settings from flags and environment into a frozen object. @throws ConfigError naming the flag @throws
- * HelpPrinted
- */
+/** Flags and environment as a frozen object. @throws ConfigError naming the flag @throws HelpPrinted */
 export function parseConfig<S extends z.ZodObject>(
   definition: ConfigDefinition<S>,
   argv: readonly string[],
 ): Readonly<z.output<S>> {
   const fields = definition.schema.shape as Record<string, z.ZodType>;
-  const options = Object.entries<Flag>(definition.flags).map(([key, flag]) => ({
-    key,
-    option: optionOf(flag, fields[key]),
-  }));
+  const options = Object.entries<Flag>(definition.flags).map(([key, flag]) => {
+    return { key, option: optionOf(flag, fields[key]) };
+  });
   const command = new Command(definition.name).description(definition.description).version(VERSION).exitOverride();
   command
     .configureOutput({ outputError: () => undefined })
@@ -52,9 +48,8 @@ export function parseConfig<S extends z.ZodObject>(
     command.parse([...argv], { from: 'user' });
   } catch (error) {
     if (error instanceof CommanderError && error.exitCode === 0) throw new HelpPrinted();
-    throw new ConfigError(
-      `${(error as Error).message.replace(/^error: /, '').replaceAll('\n', ' ')}; see ${definition.name} --help`,
-    );
+    const message = (error as Error).message.replace(/^error: /, '').replaceAll('\n', ' ');
+    throw new ConfigError(`${message}; see ${definition.name} --help`);
   }
   const parsed = command.opts<Record<string, unknown>>();
   const input = Object.fromEntries(options.map(({ key, option }) => [key, parsed[option.attributeName()]]));

@@ -16,6 +16,8 @@ interface Connection {
 
 const EXPENDABLE: readonly State[] = ['silent', 'idle', 'sending'];
 
+const peerOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`;
+
 /** Caps the connections of `server` at `most`, from now on. */
 export function limitConnections(server: Server, most: number) {
   /** By peer, oldest first: a TLS connection and the TCP connection under it have the same peer. */
@@ -40,10 +42,7 @@ export function limitConnections(server: Server, most: number) {
     if (connections.has(peer)) return;
     if (connections.size >= most) {
       evicted++;
-      if (!makeRoom()) {
-        socket.destroy();
-        return;
-      }
+      if (!makeRoom()) return void socket.destroy();
     }
     connections.set(peer, { socket, state: 'silent' });
     socket.once('close', () => {
@@ -72,8 +71,4 @@ export function limitConnections(server: Server, most: number) {
       return evicted;
     },
   };
-}
-
-function peerOf({ remoteAddress, remotePort }: Socket): string {
-  return `${remoteAddress} ${remotePort}`;
 }

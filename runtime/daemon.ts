@@ -17,15 +17,11 @@ export interface Daemon {
 
 interface RunOptions {
   readonly log: Logger;
-  /**
-   * Seconds that `stop` may take before the process exits with status 1. Default 25: less than a pod's 30 s of grace.
-   */
+  /** Seconds until `stop` is cut off with status 1. Default 25: less than a pod's 30 s of grace. */
   readonly deadline?: number;
 }
 
-/**
- * Runs a daemon until SIGTERM or SIGINT. A second signal, the deadline or a failure ends the process with status 1.
- */
+/** Runs a daemon until SIGTERM or SIGINT. A second signal, the deadline or a failure ends it with status 1. */
 export async function runDaemon(daemon: Daemon, { log, deadline = 25 }: RunOptions): Promise<void> {
   const stopSignal = new Promise<{ readonly signal: NodeJS.Signals }>((resolve) => {
     let signals = 0;
@@ -107,12 +103,8 @@ export function createServingDaemon(options: ServingDaemonOptions): Daemon {
   const failure = new Promise<unknown>((resolve) => {
     fail = resolve;
   });
-  const probeServer = createProbeServer({
-    ...probes,
-    notReady: () => (stopping ? 'stopping' : notReady()),
-    registry,
-    log,
-  });
+  const readiness: Readiness = () => (stopping ? 'stopping' : notReady());
+  const probeServer = createProbeServer({ ...probes, notReady: readiness, registry, log });
   return {
     failure,
     async start() {

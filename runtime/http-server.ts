@@ -1,15 +1,7 @@
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import type { PeerCertificate } from 'node:tls';
-import {
-  admitClients,
-  type CertificateFiles,
-  type Expiries,
-  endOf,
-  readExpiries,
-  ServingCertificate,
-} from './certificate.ts';
+import { admitClients, type CertificateFiles, type Expiries, readExpiries, ServingCertificate } from './certificate.ts';
 import { type ConnectionLimit, limitConnections } from './connection-limit.ts';
 import type { Logger } from './log.ts';
 import { monotonicSeconds, sleep } from './time.ts';
@@ -43,9 +35,7 @@ interface HttpServerOptions {
   readonly log: Logger;
 }
 
-/**
- * An HTTP server, or an HTTPS server that reloads its certificate when it is renewed. It listens only after `start`.
- */
+/** An HTTP server, or an HTTPS server that reloads its renewed certificate. It listens only after `start`. */
 export class HttpServer {
   readonly #options: HttpServerOptions;
   readonly #certificate: ServingCertificate | undefined;
@@ -127,21 +117,16 @@ export class HttpServer {
   }
 
   async #build(): Promise<Server> {
-    const { checkInterval = CHECK_SECONDS } = this.#options;
+    const { checkInterval = CHECK_SECONDS, log } = this.#options;
     const limits = {
       headersTimeout: HEADERS_MILLISECONDS,
       requestTimeout: REQUEST_MILLISECONDS,
       connectionsCheckingInterval: checkInterval * 1000,
     };
     const answer: RequestListener = (request, response) => this.#answer(request, response);
-    return this.#certificate === undefined
-      ? createServer(limits, answer)
-      : this.#buildTls(this.#certificate, limits, answer);
-  }
-
-  async #buildTls(certificate: ServingCertificate, limits: object, answer: RequestListener): Promise<Server> {
+    const certificate = this.#certificate;
+    if (certificate === undefined) return createServer(limits, answer);
     const { files } = certificate;
-    const { log } = this.#options;
     const requestCert = files.clientCaFile !== undefined;
     const context = await certificate.load();
     const authentication = { requestCert, rejectUnauthorized: requestCert };
@@ -150,8 +135,7 @@ export class HttpServer {
     const expiries = await readExpiries(String(context.cert), files);
     this.#expiries = expiries;
     if (requestCert) {
-      const onKnown = ({ valid_to }: PeerCertificate) => void expiries.set('client', endOf(valid_to));
-      admitClients(server, files.clientNames ?? new Set(), onKnown, log);
+      admitClients(server, files.clientNames ?? new Set(), (end) => expiries.set('client', end), log);
     }
     certificate.watch(async (renewed) => {
       server.setSecureContext(renewed);
@@ -168,9 +152,7 @@ export class HttpServer {
   }
 }
 
-/**
- * Resolves after everything that has arrived was read: a request in the kernel would be lost with its idle connection.
- */
+/** Resolves when all that has arrived is read: a request in the kernel would be lost with its idle connection. */
 async function arrivalsRead(): Promise<void> {
   // The first one may come in the current turn of the event loop, after its reads.
   for (let turn = 0; turn < 2; turn++) {
@@ -197,14 +179,9 @@ export function parseListenAddress(text: string): ListenAddress | undefined {
 const LOOPBACK = /^(?:localhost|127(?:\.[0-9]{1,3}){3}|::1)$/i;
 
 /** Whether only processes of the same host or pod can reach an address. */
-export function isLoopback(host: string): boolean {
-  return LOOPBACK.test(host);
-}
+export const isLoopback = (host: string): boolean => LOOPBACK.test(host);
 
-/**
- * Whether the Host header names this listener, with any port: otherwise a page of another site may ask by DNS
- * rebinding.
- */
+/** Whether the Host header names this listener, with any port; otherwise it may be DNS rebinding. */
 export function isListenerHost(header: string | undefined, listensOn: string): boolean {
   const [, v6, host = v6] = /^(?:\[([0-9a-f:.]+)\]|([^:[\]\s]+))(?::[0-9]{1,5})?$/i.exec(header ?? '') ?? [];
   return host !== undefined && (isLoopback(host) || host.toLowerCase() === listensOn.toLowerCase());

@@ -11,9 +11,7 @@ interface JsonBodiesOptions {
   readonly deadlineSeconds?: number;
 }
 
-/**
- * Bytes of a body that is always accepted: nearly all reviews and calls fit. The cap on connections bounds their sum.
- */
+/** Bytes of a body that is always accepted, as nearly all fit. The cap on connections bounds their sum. */
 const SMALL_BODY_BYTES = UNCHECKED_BYTES;
 const MAX_BYTES_IN_FLIGHT = 16 * 1024 * 1024;
 const DEADLINE_SECONDS = 5;
@@ -30,17 +28,13 @@ interface Body {
  * them loses its oldest body that is still arriving.
  */
 export class JsonBodies {
-  readonly #maxBodyBytes: number;
-  readonly #maxBytesInFlight: number;
-  readonly #deadlineSeconds: number;
+  readonly #options: Required<JsonBodiesOptions>;
   readonly #parse: RequestHandler;
   readonly #bodies = new Set<Body>();
   #evicted = 0;
 
   constructor(options: JsonBodiesOptions) {
-    this.#maxBodyBytes = options.maxBodyBytes;
-    this.#maxBytesInFlight = options.maxBytesInFlight ?? MAX_BYTES_IN_FLIGHT;
-    this.#deadlineSeconds = options.deadlineSeconds ?? DEADLINE_SECONDS;
+    this.#options = { maxBytesInFlight: MAX_BYTES_IN_FLIGHT, deadlineSeconds: DEADLINE_SECONDS, ...options };
     this.#parse = express.json({
       limit: options.maxBodyBytes,
       inflate: false,
@@ -76,10 +70,12 @@ export class JsonBodies {
 
   /** Counts the announced bytes before any is read. @throws BodyError */
   #admit({ headers, socket }: Request): Body {
-    if (headers['transfer-encoding'] !== undefined)
+    const { maxBodyBytes } = this.#options;
+    if (headers['transfer-encoding'] !== undefined) {
       throw new BodyError(411, 'the request has no Content-Length, and chunked bodies are not accepted');
+    }
     const bytes = Number(headers['content-length'] ?? 0);
-    if (bytes > this.#maxBodyBytes) throw new BodyError(413, `the body is larger than ${this.#maxBodyBytes} bytes`);
+    if (bytes > maxBodyBytes) throw new BodyError(413, `the body is larger than ${maxBodyBytes} bytes`);
     const client = socket.remoteAddress ?? '';
     if (bytes > SMALL_BODY_BYTES && !this.#makeRoom(client, bytes)) {
       this.#evicted++;
@@ -102,8 +98,9 @@ export class JsonBodies {
         this.#evicted++;
         abandon(this.#noRoom());
       };
-      const expire = () => abandon(new BodyError(408, `the body did not arrive within ${this.#deadlineSeconds} s`));
-      const late = setTimeout(expire, this.#deadlineSeconds * 1000).unref();
+      const { deadlineSeconds } = this.#options;
+      const expire = () => abandon(new BodyError(408, `the body did not arrive within ${deadlineSeconds} s`));
+      const late = setTimeout(expire, deadlineSeconds * 1000).unref();
       function settle(error?: BodyError): void {
         clearTimeout(late);
         body.giveUp = undefined;
@@ -116,10 +113,11 @@ export class JsonBodies {
 
   /** Gives up stalled bodies until these bytes fit. @returns whether they fit */
   #makeRoom(client: string, bytes: number): boolean {
+    const { maxBytesInFlight } = this.#options;
     for (;;) {
       const clientBytes = sumOfBytes(this.#of(client)) + bytes;
-      const isOverShare = clientBytes > this.#maxBytesInFlight / 2;
-      if (!isOverShare && this.bytes + bytes <= this.#maxBytesInFlight) return true;
+      const isOverShare = clientBytes > maxBytesInFlight / 2;
+      if (!isOverShare && this.bytes + bytes <= maxBytesInFlight) return true;
       const loser = isOverShare ? client : this.#heaviest(client, clientBytes);
       const stalled = this.#of(loser).find((body) => body.giveUp !== undefined && body.bytes > SMALL_BODY_BYTES);
       if (stalled?.giveUp === undefined) return false;
@@ -128,16 +126,11 @@ export class JsonBodies {
   }
 
   #heaviest(client: string, clientBytes: number): string {
-    let heaviest = client;
-    let most = clientBytes;
-    for (const other of new Set([...this.#bodies].map((body) => body.client))) {
-      const bytes = sumOfBytes(this.#of(other));
-      if (other !== client && bytes > most) {
-        heaviest = other;
-        most = bytes;
-      }
+    const sums = new Map([[client, clientBytes]]);
+    for (const body of this.#bodies) {
+      if (body.client !== client) sums.set(body.client, (sums.get(body.client) ?? 0) + body.bytes);
     }
-    return heaviest;
+    return [...sums].reduce((most, sum) => (sum[1] > most[1] ? sum : most))[0];
   }
 
   #of(client: string): Body[] {
@@ -145,14 +138,12 @@ export class JsonBodies {
   }
 
   #noRoom(): BodyError {
-    return new BodyError(503, `more than ${this.#maxBytesInFlight} bytes of requests are in flight; try again`);
+    return new BodyError(503, `more than ${this.#options.maxBytesInFlight} bytes of requests are in flight; try again`);
   }
 }
 
 function sumOfBytes(bodies: Iterable<Body>): number {
-  let sum = 0;
-  for (const { bytes } of bodies) sum += bytes;
-  return sum;
+  return [...bodies].reduce((sum, { bytes }) => sum + bytes, 0);
 }
 
 /** @throws BodyError */

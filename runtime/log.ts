@@ -49,14 +49,13 @@ const MAX_LINE_CHARACTERS = 16 * 1024;
 /** A line of JSON without unprintable characters, with its texts cut; if it is still too long, only its message. */
 export function boundedLine(line: string): string {
   if (line.length <= MAX_VALUE_CHARACTERS) return printableJson(line);
-  const entry = JSON.parse(line, (_, value) =>
-    typeof value === 'string' ? cutText(value, MAX_VALUE_CHARACTERS) : value,
-  );
+  const cutValue = (_: string, value: unknown) =>
+    typeof value === 'string' ? cutText(value, MAX_VALUE_CHARACTERS) : value;
+  const entry = JSON.parse(line, cutValue);
   const text = JSON.stringify(entry);
   const { level, component, time, msg } = entry;
-  return printableJson(
-    `${text.length <= MAX_LINE_CHARACTERS ? text : JSON.stringify({ level, component, time, msg })}\n`,
-  );
+  const bounded = text.length <= MAX_LINE_CHARACTERS ? text : JSON.stringify({ level, component, time, msg });
+  return printableJson(`${bounded}\n`);
 }
 
 /** For work that nothing awaits: `work().catch(logFailure(log))`. */

@@ -16,15 +16,11 @@ export const unreadableGauge = new Gauge({
   },
 });
 
-/**
- * With the process's own metrics. @param lagPrecision milliseconds between measurements of the event loop; default 10
- */
+/** With the process's metrics. @param lagPrecision milliseconds between measurements of the event loop; default 10 */
 export function createRegistry(lagPrecision?: number): Registry {
   const registry = new Registry();
-  collectDefaultMetrics({
-    register: registry,
-    ...(lagPrecision !== undefined && { eventLoopMonitoringPrecision: lagPrecision }),
-  });
+  const precision = lagPrecision === undefined ? {} : { eventLoopMonitoringPrecision: lagPrecision };
+  collectDefaultMetrics({ register: registry, ...precision });
   registry.registerMetric(unreadableGauge);
   return registry;
 }
@@ -50,7 +46,13 @@ interface ServerLoad {
 /** Registers gauges that show how close a server is to its limits. @param prefix `plumbline_webhook` */
 export function registerServerMetrics(registry: Registry, prefix: string, { bodies, server }: ServerLoad): void {
   registerCertificateMetrics(registry, server);
-  const gauge = (name: string, help: string, read: () => number) =>
+  const closedEarly = 'Connections closed to make room for others, and new connections refused at the limit';
+  for (const [name, help, read] of [
+    ['request_bytes', 'Bytes of requests that are arriving or in use', () => bodies.bytes],
+    ['requests_given_up', 'Requests dropped to free memory for other requests', () => bodies.evicted],
+    ['connections', 'Open connections', () => server.connections.open],
+    ['connections_closed_early', closedEarly, () => server.connections.evicted],
+  ] as const) {
     new Gauge({
       name: `${prefix}_${name}`,
       help,
@@ -59,14 +61,7 @@ export function registerServerMetrics(registry: Registry, prefix: string, { bodi
         this.set(read());
       },
     });
-  gauge('request_bytes', 'Bytes of requests that are arriving or in use', () => bodies.bytes);
-  gauge('requests_given_up', 'Requests dropped to free memory for other requests', () => bodies.evicted);
-  gauge('connections', 'Open connections', () => server.connections.open);
-  gauge(
-    'connections_closed_early',
-    'Connections closed to make room for others, and new connections refused at the limit',
-    () => server.connections.evicted,
-  );
+  }
 }
 
 /** Registers the gauge of certificates' expiry; a certificate that the server does not have is absent from it. */

@@ -46,11 +46,10 @@ export function createProbeServer({ host, port, notReady, registry, pages = {}, 
           },
         );
         return;
-      default:
-        return answer(
-          404,
-          `not found; the paths are ${['/healthz', '/readyz', '/metrics', ...Object.keys(pages)].join(', ')}\n`,
-        );
+      default: {
+        const paths = ['/healthz', '/readyz', '/metrics', ...Object.keys(pages)];
+        return answer(404, `not found; the paths are ${paths.join(', ')}\n`);
+      }
     }
   };
   return new HttpServer({ handler, host, port, checkInterval: CHECK_SECONDS, log });

@@ -2,17 +2,12 @@ import { setMaxListeners } from 'node:events';
 import { setImmediate } from 'node:timers/promises';
 
 /** Seconds on this process's monotonic clock; never compare it with another process's. */
-export function monotonicSeconds(): number {
-  return performance.now() / 1000;
-}
+export const monotonicSeconds = (): number => performance.now() / 1000;
 
 /** Resolves after `seconds`; rejects with the signal's reason when it is aborted first. */
 export function sleep(seconds: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
-    if (signal?.aborted) {
-      reject(signal.reason as Error);
-      return;
-    }
+    if (signal?.aborted) return reject(signal.reason as Error);
     // The global timer, which tests with virtual time replace.
     const timer = setTimeout(() => {
       signal?.removeEventListener('abort', onAbort);
@@ -108,10 +103,7 @@ export async function underSignals<T>(
 /** Milliseconds of work after which other tasks get a turn. Probes and answers wait about this long. */
 const SLICE_MILLISECONDS = 8;
 
-/**
- * After SLICE milliseconds of work the event loop runs other tasks. Only the work counts, not the time awaited in
- * between.
- */
+/** After SLICE milliseconds of work the event loop runs other tasks. Time awaited in between does not count. */
 export function createSlices() {
   let spent = 0;
   return {

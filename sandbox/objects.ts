@@ -3,14 +3,8 @@
 export type JsonValue = null | boolean | number | string | JsonValue[] | JsonRecord;
 export type JsonRecord = { [key: string]: JsonValue | undefined };
 
-type OwnerReference = {
-  apiVersion: string;
-  kind: string;
-  name: string;
-  uid: string;
-  controller?: boolean;
-  blockOwnerDeletion?: boolean;
-};
+type Reference = { apiVersion: string; kind: string; name: string; uid: string };
+type OwnerReference = Reference & { controller?: boolean; blockOwnerDeletion?: boolean };
 
 export type Meta = {
   [key: string]: JsonValue | undefined;
@@ -68,10 +62,8 @@ export type PodAffinityTerm = {
 
 type RequiredPodTerms = { requiredDuringSchedulingIgnoredDuringExecution?: PodAffinityTerm[] };
 
-type SelectorTerm = {
-  matchExpressions?: { key: string; operator: string; values?: string[] }[];
-  matchFields?: { key: string; operator: string; values?: string[] }[];
-};
+type Requirement = { key: string; operator: string; values?: string[] };
+type SelectorTerm = { matchExpressions?: Requirement[]; matchFields?: Requirement[] };
 
 export type KubePod = KubeObject & {
   spec: JsonRecord & {
@@ -141,15 +133,8 @@ type MigrationState = JsonRecord & {
   abortRequested?: boolean;
 };
 
-export type MigrationPhase =
-  | 'Pending'
-  | 'Scheduling'
-  | 'Scheduled'
-  | 'PreparingTarget'
-  | 'TargetReady'
-  | 'Running'
-  | 'Succeeded'
-  | 'Failed';
+type ActivePhase = 'Pending' | 'Scheduling' | 'Scheduled' | 'PreparingTarget' | 'TargetReady' | 'Running';
+export type MigrationPhase = ActivePhase | 'Succeeded' | 'Failed';
 
 export type KubeMigration = KubeObject & {
   spec: { vmiName: string };
@@ -177,6 +162,12 @@ export function at(value: JsonValue | undefined, ...path: string[]): JsonValue |
   return here;
 }
 
+/** The list there; empty if there is none. */
+export function listAt(value: JsonValue | undefined, ...path: string[]): JsonValue[] {
+  const list = at(value, ...path);
+  return Array.isArray(list) ? list : [];
+}
+
 /** Whether two JSON values are equal, ignoring the order of keys. */
 export function sameJson(a: JsonValue | undefined, b: JsonValue | undefined): boolean {
   if (a === b) return true;
@@ -184,28 +175,25 @@ export function sameJson(a: JsonValue | undefined, b: JsonValue | undefined): bo
     return Array.isArray(b) && a.length === b.length && a.every((item, i) => sameJson(item, b[i]));
   }
   if (!isRecord(a) || !isRecord(b)) return false;
-  const keys = Object.keys(a).filter((key) => a[key] !== undefined);
-  return (
-    keys.length === Object.keys(b).filter((key) => b[key] !== undefined).length &&
-    keys.every((key) => sameJson(a[key], b[key]))
-  );
+  return [...new Set([...Object.keys(a), ...Object.keys(b)])].every((key) => sameJson(a[key], b[key]));
 }
 
-export function conditionsOf(pod: KubePod): ObjectCondition[] {
-  pod.status ??= {};
-  pod.status.conditions ??= [];
-  return pod.status.conditions;
+export function hasCondition({ status }: KubeObject, type: string, value: string): boolean {
+  return listAt(status, 'conditions').some((one) => at(one, 'type') === type && at(one, 'status') === value);
 }
 
-/** Keeps the transition time if the status stays the same. Returns whether anything but times changed. */
-export function setCondition(conditions: ObjectCondition[], condition: ObjectCondition, now: string): boolean {
+export function conditionsOf(object: KubePod | KubeVmi): ObjectCondition[] {
+  object.status ??= {};
+  object.status.conditions ??= [];
+  return object.status.conditions;
+}
+
+/** Keeps the transition time if the status stays the same. */
+export function setCondition(conditions: ObjectCondition[], condition: ObjectCondition, now: string): void {
   const index = conditions.findIndex(({ type }) => type === condition.type);
   const old = conditions[index];
-  const same = old?.status === condition.status && old.reason === condition.reason && old.message === condition.message;
-  if (same) return false;
-  const lastTransitionTime = old?.status === condition.status ? (old.lastTransitionTime ?? now) : now;
-  const next = { ...condition, lastTransitionTime };
-  if (index < 0) conditions.push(next);
-  else conditions[index] = next;
-  return true;
+  const isSame = old?.status === condition.status;
+  if (isSame && old.reason === condition.reason && old.message === condition.message) return;
+  const lastTransitionTime = isSame ? (old.lastTransitionTime ?? now) : now;
+  conditions[index < 0 ? conditions.length : index] = { ...condition, lastTransitionTime };
 }

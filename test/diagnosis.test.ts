@@ -37,11 +37,8 @@ const accessTo = ({ objects, extenderAway }: StateCase) => {
   const getCurrentCluster = () => {
     throw new Error(message);
   };
-  return {
-    client: createObjectsApi(objects),
-    config: { getCurrentCluster },
-    namespace: 'tenants',
-  } as unknown as ClusterAccess;
+  const config = { getCurrentCluster };
+  return { client: createObjectsApi(objects), config, namespace: 'tenants' } as unknown as ClusterAccess;
 };
 
 async function explained(one: StateCase): Promise<Explanation> {
@@ -85,22 +82,14 @@ async function onThePage({ objects }: StateCase) {
     for (const object of list) api.put(kind as Kind, object);
   }
   const feed = new Feed();
-  const cluster = createCluster({
-    client: api.client,
-    without: new Set(),
-    feed,
-    log: silent,
-    nowSeconds: () => NOW / 1000,
-  });
+  const options = { client: api.client, without: new Set<never>(), feed, log: silent };
+  const cluster = createCluster({ ...options, nowSeconds: () => NOW / 1000 });
   const stopping = new AbortController();
   const ran = cluster.run(stopping.signal);
-  const mute = (objects['/api/v1/nodes'] ?? []).filter((node) =>
-    JSON.stringify(node).includes('AgentReady","status":"False'),
-  );
-  await eventually(
-    () => cluster.missing === undefined && cluster.stale.size === mute.length,
-    'the watches have read the cluster',
-  );
+  const nodes = objects['/api/v1/nodes'] ?? [];
+  const mute = nodes.filter((node) => JSON.stringify(node).includes('AgentReady","status":"False'));
+  const isRead = () => cluster.missing === undefined && cluster.stale.size === mute.length;
+  await eventually(isRead, 'the watches have read the cluster');
   const clock = Date.now;
   Date.now = () => NOW;
   try {
@@ -160,12 +149,9 @@ describe('the states of a VM in every output', () => {
         const status = await readStatus(accessTo(one), undefined, NOW);
         parseOutput('status', status);
         const sections: Section[] = ['waiting', 'notAsRequested', 'migrations'];
-        const listed = sections.flatMap((section) =>
-          status[section].map(({ name, reason }) => [section, name, reason]),
-        );
+        const listed = sections.flatMap((each) => status[each].map(({ name, reason }) => [each, name, reason]));
         const section = sectionOf(one);
-        const reason = one.status ?? coarse;
-        assert.deepEqual(listed, section === undefined ? [] : [[section, 'fw', reason]]);
+        assert.deepEqual(listed, section === undefined ? [] : [[section, 'fw', one.status ?? coarse]]);
       });
 
       it('doctor', async () => {
@@ -176,19 +162,14 @@ describe('the states of a VM in every output', () => {
         const phase = (podOf(one)?.['status'] as { phase?: string } | undefined)?.phase;
         const looks = podOf(one) !== undefined && phase !== 'Failed' && phase !== 'Succeeded';
         const isFault = one.state === 'migrating' ? ['broken', 'degraded'].includes(one.verdict) : isWrong(coarse);
-        assert.deepEqual(
-          found.map(({ reason }) => reason),
-          looks && isFault ? [coarse] : [],
-        );
+        const reasons = found.map(({ reason }) => reason);
+        assert.deepEqual(reasons, looks && isFault ? [coarse] : []);
         if (found[0] === undefined) return;
         const { remedies } = await explained(one);
         const said = found[0].remedies.map(({ text }) => text);
         // explain checks every node, too.
-        const all = remedies.map(({ text }) => text);
-        assert.deepEqual(
-          said,
-          all.filter((text) => said.includes(text)),
-        );
+        const same = remedies.map(({ text }) => text).filter((text) => said.includes(text));
+        assert.deepEqual(said, same);
       });
 
       it('top', async () => {
@@ -223,9 +204,8 @@ describe('the states of a VM in every output', () => {
           const [said] = statusOf(one)?.pinning ?? [];
           if (said === undefined || one.state === 'paused') return;
           const vm = { ...AGENT_VM, state: said.state };
-          const { stdout } = await askAgent(createCommand(), ['status', '-o', 'json'], {
-            '/vms': { vms: [vm], overlaps: [] },
-          });
+          const answers = { '/vms': { vms: [vm], overlaps: [] } };
+          const { stdout } = await askAgent(createCommand(), ['status', '-o', 'json'], answers);
           assert.equal(JSON.parse(stdout).vms[0].verdict, one.verdict);
         });
       }
@@ -247,9 +227,6 @@ describe('the states of a VM in every output', () => {
     const bare = STATE_TABLE.find(({ title }) => title.startsWith('an instance that no VM made'))!;
     const { remedies } = await explained(bare);
     const commands = remedies.flatMap((remedy) => remedy.commands).map(commandText);
-    assert.deepEqual(
-      commands.filter((text) => /virtctl (restart|start|migrate)| patch virtualmachine /.test(text)),
-      [],
-    );
+    assert.doesNotMatch(commands.join('\n'), /virtctl (restart|start|migrate)| patch virtualmachine /);
   });
 });

@@ -11,11 +11,9 @@ import { eventually } from './support/eventually.ts';
 import { recordingLogger, silent } from './support/logger.ts';
 
 const NODES = '/api/v1/nodes';
-const nodeObject = (name: string, labels: Record<string, string> = {}) => ({
-  apiVersion: 'v1',
-  kind: 'Node',
-  metadata: { name, labels },
-});
+const nodeObject = (name: string, labels: Record<string, string> = {}) => {
+  return { apiVersion: 'v1', kind: 'Node', metadata: { name, labels } };
+};
 describe('a reflector', () => {
   it('lists in pages, watches, and resumes after the server was down without missing a change', async () => {
     const api = await startApi({ history: 20, bookmarkSeconds: 0.2 });
@@ -42,12 +40,8 @@ describe('a reflector', () => {
     await eventually(() => reflector.items.get('late') === 'blue', 'the change');
     await api.client.delete(`${NODES}/late`);
     await eventually(() => !reflector.items.has('late'), 'the deletion');
-    const ofLate = changes.filter(({ key }) => key === 'late').map(({ before, after }) => [before, after]);
-    assert.deepEqual(ofLate, [
-      [undefined, 'red'],
-      ['red', 'blue'],
-      ['blue', undefined],
-    ]);
+    const ofLate = changes.filter(({ key }) => key === 'late').map(({ before, after }) => `${before} ${after}`);
+    assert.deepEqual(ofLate, ['undefined red', 'red blue', 'blue undefined']);
 
     await api.server.stop();
     await eventually(() => lines.some(({ msg }) => msg === 'waiting to list or watch again'), 'a failed attempt');
@@ -97,11 +91,8 @@ describe('a reflector of many objects', () => {
 const containers = [{ name: 'compute' }];
 describe('schemas of API objects', () => {
   it('treat null, as Go writes it, as absent', () => {
-    assert.deepEqual(objectMeta.parse({ labels: null, annotations: null, ownerReferences: null }), {
-      labels: undefined,
-      annotations: undefined,
-      ownerReferences: undefined,
-    });
+    const absent = { labels: undefined, annotations: undefined, ownerReferences: undefined };
+    assert.deepEqual(objectMeta.parse({ labels: null, annotations: null, ownerReferences: null }), absent);
     assert.deepEqual(lease.parse({ metadata: {}, spec: { holderIdentity: null } }).spec, { holderIdentity: undefined });
     assert.equal(lease.parse({ metadata: {}, spec: null }).spec, undefined);
     assert.equal(node.parse({ metadata: {}, spec: null, status: null }).status, undefined);
@@ -127,37 +118,21 @@ describe('schemas of API objects', () => {
     nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: terms } },
   });
   const owner = (name: string) => ({ apiVersion: 'v1', kind: 'Node', name, uid: 'u' });
-  for (const [label, { metadata = {}, ...spec }, expected] of [
-    [
-      'a name of an owner',
-      { metadata: { ownerReferences: [owner('x'.repeat(254))] } },
-      'metadata.ownerReferences.0.name: longer than 253 characters',
-    ],
-    [
-      'half a surrogate pair',
-      { metadata: { ownerReferences: [owner('\ud800')] } },
-      'metadata.ownerReferences.0.name: contains half a surrogate pair',
-    ],
-    [
-      'an annotation',
-      { metadata: { annotations: { 'plumbline.dev/cpu-mask': 'x'.repeat(16_385) } } },
-      'metadata.annotations.plumbline.dev/cpu-mask: longer than 16384 characters',
-    ],
-    ['containers', { containers: many(513).map((name) => ({ name })) }, 'spec.containers: more than 512 items'],
-    [
-      'requirements of all terms',
-      { affinity: required(...many(2).map(() => ({ matchExpressions: many(129).map(() => requirement([])) }))) },
-      'spec.affinity.nodeAffinity: more than 256 requirements',
-    ],
-    [
-      'values of all terms',
-      { affinity: required({ matchExpressions: many(2).map(() => requirement(many(2049))) }) },
-      'spec.affinity.nodeAffinity: more than 4096 values',
-    ],
+  const ownedBy = (name: string) => ({ metadata: { ownerReferences: [owner(name)] } });
+  const masked = { metadata: { annotations: { 'plumbline.dev/cpu-mask': 'x'.repeat(16_385) } } };
+  const manyTerms = many(2).map(() => ({ matchExpressions: many(129).map(() => requirement([])) }));
+  const manyValues = { matchExpressions: many(2).map(() => requirement(many(2049))) };
+  for (const [field, { metadata = {}, ...spec }, limit] of [
+    ['metadata.ownerReferences.0.name', ownedBy('x'.repeat(254)), 'longer than 253 characters'],
+    ['metadata.ownerReferences.0.name', ownedBy('\ud800'), 'contains half a surrogate pair'],
+    ['metadata.annotations.plumbline.dev/cpu-mask', masked, 'longer than 16384 characters'],
+    ['spec.containers', { containers: many(513).map((name) => ({ name })) }, 'more than 512 items'],
+    ['spec.affinity.nodeAffinity', { affinity: required(...manyTerms) }, 'more than 256 requirements'],
+    ['spec.affinity.nodeAffinity', { affinity: required(manyValues) }, 'more than 4096 values'],
   ] as [string, Record<string, object>, string][]) {
-    it(`name the field and the limit for too long or too many: ${label}`, () => {
+    it(`name the field and the limit for too long or too many: ${field}: ${limit}`, () => {
       const { error } = pod.safeParse({ metadata, spec: { containers, ...spec } });
-      assert.equal(error && issuesText(error), expected);
+      assert.equal(error && issuesText(error), `${field}: ${limit}`);
     });
   }
 
@@ -190,9 +165,7 @@ describe('schemas of API objects', () => {
   it('ignore preferences and tolerations of an unknown shape', () => {
     const affinity = { nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: [{ preference: 7 }] } };
     const { spec } = pod.parse({ metadata: {}, spec: { containers, affinity } });
-    assert.deepEqual(spec.affinity, {
-      nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: undefined },
-    });
+    assert.deepEqual(spec.affinity, { nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: undefined } });
     const template = (metadata: unknown) =>
       virtualMachine.parse({ metadata: {}, spec: { template: { metadata, spec: { domain: {}, tolerations: 7 } } } })
         .spec.template;
@@ -204,13 +177,8 @@ describe('schemas of API objects', () => {
 describe('a NodeTopology', () => {
   const { apiVersion, kind } = NODE_TOPOLOGY_API;
   const object = { apiVersion, kind, metadata: { name: 'n1' } };
-  const status = {
-    cells: [{ id: 0, cpus: '0-3' }],
-    cores: ['0,2', '1,3'],
-    reserved: '0',
-    cpuManager: { policy: 'static' },
-    assignments: [],
-  };
+  const [cells, cores] = [[{ id: 0, cpus: '0-3' }], ['0,2', '1,3']];
+  const status = { cells, cores, reserved: '0', cpuManager: { policy: 'static' }, assignments: [] };
 
   it('may have no status yet', () => {
     assert.deepEqual(nodeTopology.parse(object), object);
@@ -218,11 +186,9 @@ describe('a NodeTopology', () => {
   });
 
   it('has its status in format 1, also if it names no format', () => {
-    assert.deepEqual(nodeTopology.parse({ ...object, status }), { ...object, status });
-    assert.deepEqual(nodeTopology.parse({ ...object, status: { ...status, format: 1 } }).status, {
-      ...status,
-      format: 1,
-    });
+    for (const read of [status, { ...status, format: 1 }]) {
+      assert.deepEqual(nodeTopology.parse({ ...object, status: read }), { ...object, status: read });
+    }
   });
 
   it('keeps the reason if its status cannot be read', () => {

@@ -5,15 +5,11 @@ import { join, relative } from 'node:path';
 import { root } from './support/bundles.ts';
 import { commandLine } from './support/command-line.ts';
 
-/**
- * Tests that need parts which most machines lack, so that a failure can stay unnoticed. Each has a record of its last
- * complete run without a failure, test/TIER/last-run.md.
- */
+/** Parts that most machines lack, so that a failure can stay unnoticed: each has a record of its last whole run. */
 interface Tier {
   readonly command: string;
   /** The folders of the product that it tests most: a change in them makes the record stale. */
   readonly folders: readonly string[];
-  /** Default: test/TIER/last-run.md. */
   readonly record?: string;
 }
 
@@ -26,19 +22,8 @@ export const TIERS = {
     command: 'npm run bench -- --write docs/maintainers/benchmarks.md',
     record: 'bench/last-run.md',
     folders: [
-      ...[
-        'cli',
-        'console',
-        'diagnosis',
-        'hardware',
-        'kube',
-        'model',
-        'native',
-        'node-agent',
-        'runtime',
-        'scheduler-plugin',
-      ],
-      'webhook',
+      ...['cli', 'console', 'diagnosis', 'hardware', 'kube', 'model', 'native', 'node-agent', 'runtime'],
+      ...['scheduler-plugin', 'webhook'],
     ],
   },
 } as const satisfies Record<string, Tier>;
@@ -47,10 +32,7 @@ export type TierName = keyof typeof TIERS;
 /** Rows of a record: date, commit, versions, counts, and a digest for each folder, as `webhook/`. */
 type Rows = ReadonlyMap<string, string>;
 
-/**
- * Writes the record of a tier's run that has just ended. @param counts what passed, as text
- * @throws Error if git cannot name the commit
- */
+/** Records a run that has just ended. @param counts as text @throws Error if git cannot name the commit */
 export function recordRun(
   tier: TierName,
   counts: string,
@@ -69,7 +51,6 @@ export function recordRun(
   writeFileSync(recordOf(tier), `${text.join('\n')}\n`);
 }
 
-/** Whether the tier's folders are the same as in its last run, and a line that says so. */
 export function checkLastRun(tier: TierName): { readonly isCurrent: boolean; readonly line: string } {
   const rows = readRecord(tier);
   if (rows === undefined) return { isCurrent: false, line: `${tier}: no run is recorded: ${TIERS[tier].command}` };
@@ -93,7 +74,6 @@ function readRecord(tier: TierName): Rows | undefined {
   return new Map([...rows].map(([, name = '', value = '']) => [name, value]));
 }
 
-/** A digest of the files of each folder of a tier, by name and content. */
 function digestsOf(tier: TierName): [folder: string, digest: string][] {
   return TIERS[tier].folders.map((folder) => {
     const hash = createHash('sha256');

@@ -1,7 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 
-/** Tests that take from minutes to hours, by name: the program below test/ with its first arguments. */
 const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
   faults: ['faults/run.ts'],
   life: ['life/run.ts'],

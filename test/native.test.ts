@@ -27,20 +27,16 @@ describe('native affinity', () => {
   });
   after(() => child.kill());
 
-  it('reads the same mask as /proc shows', () => {
+  it('reads the same mask as /proc shows; sets one existing CPU, and all of them again', () => {
     assert.equal(asBigInt(affinity.get(pid)), allowedMask(pid));
-  });
-
-  it('sets one existing CPU, and all of them again', () => {
     const all = affinity.get(pid);
     const first = all.findIndex((word) => word !== 0);
-    const words = new Uint32Array(first + 1);
-    words[first] = all[first]! & -all[first]!;
-    affinity.set(pid, words);
-    assert.equal(asBigInt(affinity.get(pid)), asBigInt(words));
-    assert.equal(allowedMask(pid), asBigInt(words));
-    affinity.set(pid, all);
-    assert.equal(allowedMask(pid), asBigInt(all));
+    const one = new Uint32Array(first + 1);
+    one[first] = all[first]! & -all[first]!;
+    for (const words of [one, all]) {
+      affinity.set(pid, words);
+      assert.deepEqual([asBigInt(affinity.get(pid)), allowedMask(pid)], [asBigInt(words), asBigInt(words)]);
+    }
   });
 
   it('accepts masks of any length: the kernel ignores CPUs that do not exist', () => {
@@ -63,14 +59,14 @@ describe('native affinity', () => {
     });
   }
 
-  const refused: [string, () => unknown][] = [
+  for (const [name, run] of [
     ['a fraction', () => affinity.get(1.5)],
     ['zero, which would be the calling thread', () => affinity.get(0)],
     ['a negative id', () => affinity.set(-1, Uint32Array.of(1))],
     ['an id beyond the largest pid', () => affinity.get(2 ** 31)],
     ['an empty mask', () => affinity.set(pid, new Uint32Array(0))],
-  ];
-  for (const [name, run] of refused) it(`refuses ${name} before the system call`, () => assert.throws(run, RangeError));
+  ] as const)
+    it(`refuses ${name} before the system call`, () => assert.throws(run, RangeError));
 });
 
 const MODULE = join(import.meta.dirname, '../native/peer.ts');

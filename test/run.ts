@@ -7,10 +7,8 @@ import { checkLastRun, recordRun, TIERS, type TierName } from './last-run.ts';
 import { summaryLines, writeDetails } from './summary.ts';
 import { endAllAtExit } from './support/children.ts';
 import { commandLine, exitOnSignals } from './support/command-line.ts';
-import { absentParts, isInstalled, missingParts, REQUIREMENTS } from './support/parts.ts';
+import { absentParts, isInstalled, missingParts, notedVersions, REQUIREMENTS } from './support/parts.ts';
 import { notShown, promisesOf } from './support/promises.ts';
-import { failOnUnhandledRejections } from './support/unhandled-rejections.ts';
-import { notedVersions } from './support/versions.ts';
 import { countsOf, countsText, runTests, type Tally } from './tally.ts';
 
 const USAGE = `npm test [-- folder or file ...] [options]
@@ -28,7 +26,6 @@ repeats it; the last line is the count.
 Exits with 0 if every test passed, with 1 if one failed, there was none to run or a required part is missing, with 2 on an
 argument that names nothing.`;
 
-/** Tiers whose tests run here; the lab has its own runner. */
 const OWN_TIERS: readonly TierName[] = ['real', 'kubevirt'];
 
 const {
@@ -58,7 +55,6 @@ endAllAtExit();
 exitOnSignals();
 conclude(folders.length === 0 ? await runLanes(import.meta.filename) : await runHere());
 
-/** Prints the result, or writes it to a file, and exits. */
 function conclude(tally: Tally): never {
   const counts = countsOf(tally);
   if (flags.result === undefined) {
@@ -76,7 +72,6 @@ function conclude(tally: Tally): never {
   process.exit(counts.failed > 0 || counts.passed + counts.skipped === 0 ? 1 : 0);
 }
 
-/** Records the run of a tier, if all of it ran. */
 function record(tier: TierName, tally: Tally): void {
   const isWhole = folders.length === 0 || folders.includes(tier);
   const counts = countsOf(tally, `${tier}/`);
@@ -98,7 +93,6 @@ function missedTiers(): string[] {
   return missed.map((tier) => `not run: ${checkLastRun(tier).line}`);
 }
 
-/** Runs the tests of the named folders and files in this process. */
 async function runHere(): Promise<Tally> {
   failOnUnhandledRejections();
   const Reporter = process.env['CI'] || flags.result !== undefined ? Mocha.reporters.Dot : Mocha.reporters.Spec;
@@ -126,7 +120,6 @@ function withoutEpilogue(Base: Reporter): Reporter {
   };
 }
 
-/** The files with tests of a folder, first the one of the folder itself; undefined if there is neither folder nor file. */
 async function testFiles(folder: string): Promise<string[] | undefined> {
   if (/\.(test|long)\.ts$/.test(folder)) return existsSync(folder) ? [folder] : undefined;
   const ofFolder = [`${folder.replace(/\/$/, '')}.test.ts`].filter((file) => existsSync(file));
@@ -137,4 +130,14 @@ async function testFiles(folder: string): Promise<string[] | undefined> {
     .map((entry) => join(entry.parentPath, entry.name))
     .sort();
   return [...ofFolder, ...inside];
+}
+
+/**
+ * Makes a promise that is rejected and never awaited fail the running test. Mocha's command line does this; Mocha's API
+ * only emits the rejection again without a listener, so that such a test would pass.
+ */
+function failOnUnhandledRejections(): void {
+  process.on('unhandledRejection', (reason) => {
+    throw reason;
+  });
 }

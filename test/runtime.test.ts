@@ -6,6 +6,7 @@ import { Agent, request as httpRequest, type RequestListener } from 'node:http';
 import { Agent as TlsAgent, request as tlsRequest } from 'node:https';
 import { connect } from 'node:net';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { mock } from 'node:test';
 import { setTimeout as delay, setImmediate } from 'node:timers/promises';
 import type { TLSSocket } from 'node:tls';
@@ -20,25 +21,29 @@ import { replaceFile, tempDirectories } from './support/files.ts';
 import { recordingLogger, silent } from './support/logger.ts';
 
 const authority = createCertificateAuthority('test');
+const serverOf = (handler: RequestListener, more: Partial<ConstructorParameters<typeof HttpServer>[0]> = {}) =>
+  new HttpServer({ handler, host: '127.0.0.1', port: 0, log: silent, ...more });
+const PROBES = { host: '127.0.0.1', port: 0 };
+const filesIn = (folder: string) => ({ certFile: join(folder, 'tls.crt'), keyFile: join(folder, 'tls.key') });
+const writePair = ({ certFile, keyFile }: ReturnType<typeof filesIn>, { cert, key }: KeyedCertificate) => {
+  replaceFile(certFile, cert);
+  replaceFile(keyFile, key);
+  return cert;
+};
 type KeyedCertificate = ReturnType<typeof authority.issue>;
 describe('an HTTPS server with a renewed certificate', () => {
   const temp = tempDirectories();
   let folder: string;
   let server: HttpServer;
   let logged: ReturnType<typeof recordingLogger>;
-  const files = () => ({ certFile: join(folder, 'tls.crt'), keyFile: join(folder, 'tls.key') });
-
-  const write = ({ cert, key }: KeyedCertificate) => {
-    replaceFile(files().certFile, cert);
-    replaceFile(files().keyFile, key);
-  };
+  const files = () => filesIn(folder);
+  const write = (pair: KeyedCertificate) => writePair(files(), pair);
 
   beforeEach(async () => {
     folder = temp();
     write(authority.issue(['localhost', '127.0.0.1']));
-    const handler = (_request: unknown, response: { end: (text: string) => void }) => response.end('ok');
     logged = recordingLogger();
-    server = new HttpServer({ handler, host: '127.0.0.1', port: 0, certificate: files(), log: logged.log });
+    server = serverOf((_, response) => response.end('ok'), { certificate: files(), log: logged.log });
     await server.start();
   });
   afterEach(() => server.stop(0));
@@ -98,13 +103,7 @@ describe('an HTTPS server with a renewed certificate', () => {
 
   it('does not start with a pair that does not match, and reports it', async () => {
     writeFileSync(files().keyFile, authority.issue(['localhost']).key);
-    const other = new HttpServer({
-      handler: () => undefined,
-      host: '127.0.0.1',
-      port: 0,
-      certificate: files(),
-      log: silent,
-    });
+    const other = serverOf(() => undefined, { certificate: files() });
     await assert.rejects(other.start(), { name: 'CertificateError', message: /is not the key of/ });
   });
 });
@@ -115,12 +114,10 @@ describe('a certificate whose directory cannot be watched', () => {
 
   it('is read at once for a change before the watch, and then once a minute', async () => {
     const folder = join(temp(), 'certificates');
-    const files = { certFile: join(folder, 'tls.crt'), keyFile: join(folder, 'tls.key') };
-    const write = ({ cert, key }: KeyedCertificate) => {
+    const files = filesIn(folder);
+    const write = (pair: KeyedCertificate) => {
       mkdirSync(folder, { recursive: true });
-      replaceFile(files.certFile, cert);
-      replaceFile(files.keyFile, key);
-      return cert;
+      return writePair(files, pair);
     };
     const { log, lines } = recordingLogger();
     const read: string[] = [];
@@ -154,11 +151,8 @@ describe('a certificate outside its validity', () => {
     ['valid', Date.now(), []],
   ] as const) {
     it(`is loaded, and its fault is logged as an error: ${title}`, async () => {
-      const folder = temp();
-      const files = { certFile: join(folder, 'tls.crt'), keyFile: join(folder, 'tls.key') };
-      const { cert, key } = authority.issue(['localhost'], { now, days: 1 });
-      replaceFile(files.certFile, cert);
-      replaceFile(files.keyFile, key);
+      const files = filesIn(temp());
+      writePair(files, authority.issue(['localhost'], { now, days: 1 }));
       const { log, lines } = recordingLogger();
       await new ServingCertificate(files, log).load();
       const errors = lines.filter(({ level }) => level === 50).map(({ msg }) => msg);
@@ -172,23 +166,15 @@ describe('an HTTP server that stops', () => {
     const begun = new Promise<void>((resolve) => {
       begin = resolve;
     });
-    const server = new HttpServer({
-      handler: (_request, response) => {
-        begin();
-        void sleep(0.2).then(() => response.end('done'));
-      },
-      host: '127.0.0.1',
-      port: 0,
-      log: silent,
+    const server = serverOf((_, response) => {
+      begin();
+      void sleep(0.2).then(() => response.end('done'));
     });
     await server.start();
     const agent = new Agent({ keepAlive: true });
     const answer = new Promise<string>((resolve, reject) => {
-      httpRequest({ host: '127.0.0.1', port: server.port, agent }, (response) => {
-        response.setEncoding('utf8').once('data', resolve);
-      })
-        .on('error', reject)
-        .end();
+      const call = httpRequest({ host: '127.0.0.1', port: server.port, agent }, (response) => resolve(text(response)));
+      call.on('error', reject).end();
     });
     await begun;
     await server.stop(5);
@@ -197,12 +183,7 @@ describe('an HTTP server that stops', () => {
   });
 
   it('answers a request that has arrived on a kept-alive connection but is not read yet', async () => {
-    const server = new HttpServer({
-      handler: (_request, response) => void response.end('done'),
-      host: '127.0.0.1',
-      port: 0,
-      log: silent,
-    });
+    const server = serverOf((_, response) => response.end('done'));
     await server.start();
     const socket = connect(server.port, '127.0.0.1').setEncoding('utf8');
     const request = 'POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n\r\n';
@@ -226,18 +207,13 @@ describe('an HTTP server that stops', () => {
 const QUIET = 1;
 describe('a serving daemon that is stopped', () => {
   const start = async (drain: { readonly quiet: number; readonly most: number }) => {
-    const handler: RequestListener = (_request, response) => response.end('ok');
-    const server = new HttpServer({ handler, host: '127.0.0.1', port: 0, log: silent });
+    const server = serverOf((_, response) => response.end('ok'));
     let closed = 0;
     const daemon = createServingDaemon({
-      server,
-      probes: { host: '127.0.0.1', port: 0 },
+      ...{ server, drain, probes: PROBES, registry: createRegistry(), log: silent },
       notReady: () => undefined,
-      registry: createRegistry(),
       run: async () => undefined,
       close: async () => void closed++,
-      drain,
-      log: silent,
     });
     await daemon.start();
     const call = async () => {
@@ -270,16 +246,12 @@ describe('a serving daemon that is stopped', () => {
 
   it('exits with status 1 if its work fails', async () => {
     const { log, lines } = recordingLogger();
-    const server = new HttpServer({ handler: () => undefined, host: '127.0.0.1', port: 0, log });
     const daemon = createServingDaemon({
-      server,
-      probes: { host: '127.0.0.1', port: 0 },
+      ...{ server: serverOf(() => undefined, { log }), probes: PROBES, registry: createRegistry(), log },
       notReady: () => undefined,
-      registry: createRegistry(),
       run: async () => Promise.reject(new Error('a mistake')),
       close: async () => undefined,
       drain: { quiet: 0, most: 0 },
-      log,
     });
     const exited = new Promise((resolve) => {
       mock.method(process, 'exit', (status: number) => resolve(status));
@@ -293,10 +265,8 @@ describe('a serving daemon that is stopped', () => {
       for (const added of process.listeners(signal).filter((one) => !before[i]?.includes(one)))
         process.off(signal, added);
     }
-    assert.deepEqual(
-      lines.filter(({ level }) => level === 60).map(({ msg, err }) => [msg, (err as Error).message]),
-      [['the daemon’s work failed; stopping', 'a mistake']],
-    );
+    const fatal = lines.filter(({ level }) => level === 60).map(({ msg, err }) => `${msg}: ${(err as Error).message}`);
+    assert.deepEqual(fatal, ['the daemon’s work failed; stopping: a mistake']);
   });
 
   it('finally closes even if calls keep arriving', async () => {

@@ -4,7 +4,6 @@ import { root } from './support/bundles.ts';
 import type { PagePromise } from './support/promises.ts';
 import type { Failure, Tally } from './tally.ts';
 
-/** Failures that are printed in full; the details have all. */
 const MAX_PRINTED_FAILURES = 3;
 /** Further failures that are named, so that all fit on a screen; the details have the rest. */
 const MAX_NAMED_FAILURES = 8;
@@ -18,7 +17,6 @@ const MIN_LISTED_SECONDS = 5;
 /** The details of the last run: slow files, skipped tests, promises that were not shown, complete failures. */
 export const DETAILS = join(root, 'node_modules/.cache/plumbline/test-details.txt');
 
-/** The end of the output, except the count: what was skipped, in a line, and after it what failed. */
 export function summaryLines(tally: Tally, unshown: readonly PagePromise[]): string[] {
   const skipped = tally.missing.map(([part, tests]) => `${nameOf(part)} (${tests})`);
   const details = relative(root, DETAILS);
@@ -39,7 +37,6 @@ export function summaryLines(tally: Tally, unshown: readonly PagePromise[]): str
   ];
 }
 
-/** Writes the details of a run to their file. */
 export function writeDetails(tally: Tally, unshown: readonly PagePromise[]): void {
   const slow = tally.seconds
     .filter(([, seconds]) => seconds >= MIN_LISTED_SECONDS)

@@ -1,9 +1,7 @@
 import { relative } from 'node:path';
 import type Mocha from 'mocha';
 
-/** A test, or a hook, that failed. */
 export interface Failure {
-  /** Below test/. */
   readonly file: string;
   readonly title: string;
   readonly message: string;
@@ -11,24 +9,19 @@ export interface Failure {
   readonly stack: readonly string[];
 }
 
-/** What a run of tests comes to. */
 export interface Tally {
   readonly failed: readonly Failure[];
   /** Full titles of the tests that passed, by file below test/, without `.test.ts`. */
   readonly passed: readonly (readonly [file: string, titles: readonly string[]])[];
-  /** Number of skipped tests, by file below test/. */
   readonly skipped: readonly (readonly [file: string, tests: number])[];
-  /** Seconds of each file with its hooks. */
   readonly seconds: readonly (readonly [file: string, seconds: number])[];
   /** Number of tests that were skipped because of a missing part, by what they need and how to install it. */
   readonly missing: readonly (readonly [part: string, tests: number])[];
-  /** Versions of the real parts that tests ran against. */
   readonly versions: readonly (readonly [name: string, version: string])[];
 }
 
 const TEST_ROOT = import.meta.dirname;
 
-/** Runs the loaded tests. @param parts the missing and the real parts, read at the end */
 export function runTests(mocha: Mocha, parts: () => Pick<Tally, 'missing' | 'versions'>): Promise<Tally> {
   return new Promise((resolve) => {
     const passed = new Map<string, string[]>();
@@ -58,7 +51,6 @@ export function runTests(mocha: Mocha, parts: () => Pick<Tally, 'missing' | 'ver
   });
 }
 
-/** The sum of runs of different files. */
 export function sumOfTallies(tallies: readonly Tally[]): Tally {
   const missing = new Map<string, number>();
   for (const [part, tests] of tallies.flatMap((tally) => tally.missing)) {
@@ -80,7 +72,6 @@ export interface Counts {
   readonly skipped: number;
 }
 
-/** The counts of a run, or of one folder of test/ in it. @param folder `real/`, or '' for all */
 export function countsOf(tally: Tally, folder = ''): Counts {
   const isInside = (file: string) => file.startsWith(folder);
   return {

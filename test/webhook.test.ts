@@ -89,10 +89,11 @@ describe('the webhook as a process', function () {
   it('counts and logs a report that contradicts its Node, and its end', async () => {
     const { apiVersion, kind, plural } = NODE_TOPOLOGY_API;
     const reports = `/apis/${apiVersion}/${plural}`;
+    const metadata = { name: 'n1' };
     const patch = (path: string, status: object) => api.client.patch(path, 'application/merge-patch+json', { status });
-    await api.client.create('/api/v1/nodes', { apiVersion: 'v1', kind: 'Node', metadata: { name: 'n1' } });
-    await patch('/api/v1/nodes/n1/status', { capacity: { cpu: '4' } });
-    await api.client.create(reports, { apiVersion, kind, metadata: { name: 'n1' } });
+    const status = { capacity: { cpu: '4' } };
+    await api.client.create('/api/v1/nodes', { apiVersion: 'v1', kind: 'Node', metadata, status });
+    await api.client.create(reports, { apiVersion, kind, metadata });
     await patch(`${reports}/n1/status`, { ...statusOf(), cells: [{ id: 0, cpus: '0-1023' }], cores: ['0-1023'] });
     // A decision about it needs the nodes, and no VMI.
     const pod = {

@@ -1,4 +1,4 @@
-import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express';
+import express, { type ErrorRequestHandler, type Request, type RequestHandler } from 'express';
 import { JsonBodies } from '../runtime/json-bodies.ts';
 import { BodyError } from '../runtime/json-bounds.ts';
 import { metricsOf, type Registry } from '../runtime/metrics.ts';
@@ -16,47 +16,38 @@ const PATHS = {
 
 type Reviews = Readonly<Record<keyof typeof PATHS, Review>>;
 
-/**
- * Bytes of the largest body. The API server accepts objects of up to 3 MiB, and the review of an update contains two.
- */
-export const MAX_BODY_BYTES = 7 * 1024 * 1024;
+/** The API server accepts objects of up to 3 MiB, and the review of an update contains two. */
+const MAX_BODY_BYTES = 7 * 1024 * 1024;
 
 interface WebhookAppOptions {
   readonly reviews: Reviews;
-  /** Default: accepts bodies of up to MAX_BODY_BYTES. */
-  readonly bodies?: JsonBodies;
   readonly metrics: WebhookMetrics;
   readonly log: WebhookLogger;
 }
 
-const unknown: RequestHandler = ({ method, path }, _response, next) => {
-  const endpoints = Object.values(PATHS).map((path) => `POST ${path}`);
-  next(new ReviewError(404, `${method} ${path.slice(0, 80)}: this webhook answers ${endpoints.join(', ')}`));
-};
-
-export function createWebhookApp(options: WebhookAppOptions): Express {
-  const { reviews, bodies = new JsonBodies({ maxBodyBytes: MAX_BODY_BYTES }), metrics, log } = options;
+export function createWebhookApp({ reviews, metrics, log }: WebhookAppOptions) {
+  const bodies = new JsonBodies({ maxBodyBytes: MAX_BODY_BYTES });
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
 
-  const reviewing = (name: keyof typeof PATHS): RequestHandler => {
-    const review = reviews[name];
-    const seconds = metrics.seconds.labels({ review: name });
-    return bodies.handler(async ({ body }, response) => {
-      const begun = performance.now();
+  const reviewing = (name: keyof typeof PATHS): RequestHandler =>
+    bodies.handler(async ({ body }, response) => {
+      const observe = metrics.seconds.startTimer({ review: name });
       const request = decodeReview(body);
-      const answer = await review(request);
+      const answer = await reviews[name](request);
       response.json(encodeReview(request.uid, answer));
-      seconds.observe((performance.now() - begun) / 1000);
+      observe();
       metrics.reviews.inc({ review: name, outcome: outcomeOf(answer) });
     });
-  };
   /** Express recognizes an error handler by its four parameters. */
   const refusing =
     (name: string): ErrorRequestHandler =>
     (error: unknown, _request, response, _next) => {
-      const { status, message: reason } = problem(error);
+      const isKnown = error instanceof ReviewError || error instanceof BodyError;
+      // Except for a malformed request, the caller only learns that the review failed.
+      const failed = { status: 500, message: 'the webhook failed to decide; see its log' };
+      const { status, message: reason } = isKnown ? error : failed;
       // The rest of a body that was not read would precede the next request on this connection.
       if (error instanceof BodyError && error.status !== 400) response.setHeader('connection', 'close');
       metrics.reviews.inc({ review: name, outcome: status < 500 ? 'malformed' : 'failed' });
@@ -65,17 +56,13 @@ export function createWebhookApp(options: WebhookAppOptions): Express {
       response.status(status).json(encodeReview('', { allowed: false, code: status, message: reason }));
     };
 
-  for (const [name, path] of Object.entries(PATHS) as [keyof typeof PATHS, string][]) {
+  for (const [name, path] of Object.entries(PATHS) as [keyof typeof PATHS, string][])
     app.post(path, reviewing(name), refusing(name));
-  }
-  app.use(unknown, refusing('none'));
-  return app;
-}
-
-/** Except for a malformed request, the caller only learns that the review failed. */
-function problem(error: unknown): { status: number; message: string } {
-  if (error instanceof ReviewError || error instanceof BodyError) return error;
-  return { status: 500, message: 'the webhook failed to decide; see its log' };
+  const endpoints = Object.values(PATHS).map((path) => `POST ${path}`);
+  app.use(({ method, path }: Request) => {
+    throw new ReviewError(404, `${method} ${path.slice(0, 80)}: this webhook answers ${endpoints.join(', ')}`);
+  }, refusing('none'));
+  return { handler: app, bodies };
 }
 
 export type WebhookMetrics = ReturnType<typeof createWebhookMetrics>;

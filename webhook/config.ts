@@ -100,9 +100,7 @@ export const webhookSettings: ConfigDefinition<typeof schema> = {
   },
 };
 
-export function parseWebhookConfig(argv: readonly string[]): WebhookConfig {
-  return parseConfig(webhookSettings, argv);
-}
+export const parseWebhookConfig = (argv: readonly string[]): WebhookConfig => parseConfig(webhookSettings, argv);
 
 /** Empty without the flag. @throws ConfigError naming the file, if it cannot be read or is malformed */
 export async function readNetworkContext(path: string | undefined): Promise<ConfiguredContext> {

@@ -6,13 +6,12 @@ import type { ConfiguredContext } from '../model/networks/context.ts';
 import type { ReportFault } from '../model/report/check.ts';
 import { parseNames } from '../runtime/certificate.ts';
 import { VERSION } from '../runtime/config.ts';
-import { createServingDaemon, type Daemon } from '../runtime/daemon.ts';
+import { createServingDaemon } from '../runtime/daemon.ts';
 import { HttpServer } from '../runtime/http-server.ts';
-import { JsonBodies } from '../runtime/json-bodies.ts';
 import { createRegistry, registerServerMetrics } from '../runtime/metrics.ts';
 import { Durations } from '../runtime/problem-log.ts';
 import { monotonicSeconds } from '../runtime/time.ts';
-import { createWebhookApp, createWebhookMetrics, MAX_BODY_BYTES, type WebhookMetrics } from './app.ts';
+import { createWebhookApp, createWebhookMetrics, type WebhookMetrics } from './app.ts';
 import { createVmiLookup } from './cluster/cluster-facts.ts';
 import { createClusterView } from './cluster/cluster-view.ts';
 import { DefinitionLookups } from './cluster/definition-lookups.ts';
@@ -31,11 +30,7 @@ const MAX_API_CONNECTIONS = 16;
 const VMI_TIMEOUT_SECONDS = 6;
 
 /** Wires the webhook together. @throws ConfigError without a usable kubeconfig or service account */
-export async function createWebhook(
-  config: WebhookConfig,
-  context: ConfiguredContext,
-  log: WebhookLogger,
-): Promise<Daemon> {
+export async function createWebhook(config: WebhookConfig, context: ConfiguredContext, log: WebhookLogger) {
   const nowSeconds = monotonicSeconds;
   const access = await apiAccess(config.kubeconfig);
   const client = createKubeClient(access, `plumbline-webhook/${VERSION}`, MAX_API_CONNECTIONS);
@@ -58,7 +53,7 @@ export async function createWebhook(
     policy: config.alignment,
     oversized: config.oversized,
     globalNetworkNamespaces: parseNames(config.globalNetworkNamespaces),
-    route: { schedulerName: config.schedulerName, schedulerAway: scheduler.away },
+    route: scheduler,
   };
   const onChange = (required: boolean) => metrics.required.set(required ? 1 : 0);
   const requirement = createRequirement({ client, notReady, onChange, log });
@@ -70,19 +65,10 @@ export async function createWebhook(
     validateVms: createVmValidation(options),
     require: createRequirementReview(notReady),
   };
-  const bodies = new JsonBodies({ maxBodyBytes: MAX_BODY_BYTES });
-  const server = new HttpServer({
-    handler: createWebhookApp({ reviews, bodies, metrics, log }),
-    host: config.host,
-    port: config.port,
-    certificate: {
-      certFile: config.certFile,
-      keyFile: config.keyFile,
-      clientCaFile: config.clientCaFile,
-      clientNames: parseNames(config.clientNames),
-    },
-    log,
-  });
+  const { handler, bodies } = createWebhookApp({ reviews, metrics, log });
+  const { host, port, certFile, keyFile, clientCaFile } = config;
+  const certificate = { certFile, keyFile, clientCaFile, clientNames: parseNames(config.clientNames) };
+  const server = new HttpServer({ handler, host, port, certificate, log });
   registerServerMetrics(registry, 'plumbline_webhook', { bodies, server });
   return createServingDaemon({
     server,
@@ -112,11 +98,8 @@ function quarantineLog(metrics: WebhookMetrics, log: WebhookLogger) {
       return;
     }
     durations.begin('');
-    const reasons = few(
-      [...new Set([...faults.values()].map(({ message }) => message))],
-      MAX_REASONS,
-      MAX_REASON_CHARACTERS,
-    );
-    log.warn({ nodes, reports: faults.size, reason: reasons.join('; ') }, 'implausible node reports ignored');
+    const messages = new Set([...faults.values()].map(({ message }) => message));
+    const reason = few([...messages], MAX_REASONS, MAX_REASON_CHARACTERS).join('; ');
+    log.warn({ nodes, reports: faults.size, reason }, 'implausible node reports ignored');
   };
 }

@@ -98,7 +98,9 @@ function meterOf(pid: number) {
   const threads = procThreads.list(pid).map((tid, index) => ({ tid, role: { kind: 'vcpu', index } }) as const);
   const owner = { podUID: 'uid', container: 'compute', cpus: OWNED, name: undefined };
   const meter = new Interference({
-    ...{ procRoot: '/proc', sysfsRoot: '/sys', guests: () => [{ launcher, pid, threads }] },
+    procRoot: '/proc',
+    sysfsRoot: '/sys',
+    guests: () => [{ launcher, pid, threads }],
     tree: { container: () => undefined, processes: () => undefined },
     nowSeconds: () => performance.now() / 1000,
     metrics: createAgentMetrics(new Registry()),
@@ -163,7 +165,10 @@ export async function kernelInterference(_settings: BenchSettings): Promise<Benc
 async function startAgent(directory: string, sysfsRoot: string) {
   const stage = createStage(join(directory, 'interrupts.json'));
   await stage.start({
-    ...{ files: new KernelFiles(), procRoot: join(directory, 'proc'), sysfsRoot, affinity: createAffinity() },
+    files: new KernelFiles(),
+    procRoot: join(directory, 'proc'),
+    sysfsRoot,
+    affinity: createAffinity(),
     cpus: () => ({ online: SHARED.union(OWNED), quiet: CpuSet.EMPTY, cells: [] }),
   });
   return stage;

@@ -87,7 +87,7 @@ function start(fitting: Fitting) {
     verdicts,
     recheck: { waits: nothing, settled: nothing, neverOffered: nothing },
     reader: new NeedsReader('all'),
-    decisions: new Decisions(Date.now),
+    decisions: new Decisions(),
     unpredictable: 'refuse',
     metrics: createExtenderMetrics(createRegistry()),
     cluster: { missing: undefined, bindingsKnownUntil: Number.NEGATIVE_INFINITY },

@@ -45,7 +45,7 @@ const extender = new Extender({
   }),
   recheck: { waits: nothing, settled: nothing, neverOffered: nothing },
   reader: new NeedsReader('all'),
-  decisions: new Decisions(Date.now),
+  decisions: new Decisions(),
   unpredictable: 'refuse',
   metrics: createExtenderMetrics(createRegistry()),
   cluster: {
@@ -59,7 +59,7 @@ const extender = new Extender({
   answers: 16,
   reservationTimeout: 600,
 });
-const decisions = new Decisions(Date.now);
+const decisions = new Decisions();
 const explainer = createExplainer({ extender, decisions, client: { get: async () => ({}) }, isActive: () => true });
 const metrics = createExtenderMetrics(createRegistry());
 const { handler } = createExtenderApp({ extender, explainer, unpredictable: 'refuse', metrics, log });

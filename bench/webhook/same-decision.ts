@@ -12,7 +12,7 @@ const vmi = vmiVector();
 const mutation = mutationOf({
   lookUpVmi: async () => ({ kind: 'found', vmi }),
   view: viewOf(undefined, { findNad: () => overlay('dpdk-net-east') }),
-  route: { schedulerName: 'plumbline-scheduler', schedulerAway: () => undefined },
+  route: { schedulerName: 'plumbline-scheduler', away: undefined },
 });
 
 const app = express();

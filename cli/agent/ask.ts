@@ -1,5 +1,14 @@
 import type * as z from 'zod';
+import type { InterferencePicture, SwitchPicture } from '../../console/data/wire.ts';
 import { pod as podSchema } from '../../kube/resources.ts';
+import {
+  type DisturbedVm,
+  type InterferenceStatus,
+  interferenceStatus,
+  type OvsStatus,
+  ovsStatus,
+} from '../../model/agent-status.ts';
+import { groupBy } from '../../model/lists.ts';
 import { NAMESPACE } from '../../model/names.ts';
 import type { OpenPort } from '../extender/port-forward.ts';
 import type { ClusterAccess } from '../support/cluster.ts';
@@ -75,4 +84,78 @@ function jsonOf(text: string): unknown {
   } catch {
     return undefined;
   }
+}
+
+/** @throws CliError if the agent cannot be reached, or does not measure */
+export function fetchInterference(ask: AskAgent): Promise<InterferenceStatus> {
+  const absent = 'this agent does not measure interrupts (--interrupts off, --mode dpu, or it is too old)';
+  return readPage(ask, '/interference', interferenceStatus, absent);
+}
+
+/** The uid until PodResources has named the pod. */
+export function vmNameOf({ namespace, vmi, podName, podUID }: DisturbedVm): string {
+  if (namespace === '') return podUID;
+  return `${namespace}/${vmi === '' ? podName : vmi}`;
+}
+
+export function sourceText({ id, name, devices, count }: DisturbedVm['sources'][number]): string {
+  const what = name === '' || /^[A-Z]/.test(id) ? id : name;
+  return `${what}${devices.length === 0 ? '' : ` (${devices.join(', ')})`} ${count}`;
+}
+
+export function interferencePicture({ vms }: InterferenceStatus): InterferencePicture {
+  return {
+    vms: vms.map((vm) => {
+      return { name: vmNameOf(vm), share: vm.share, history: vm.history, sources: vm.sources.map(sourceText) };
+    }),
+  };
+}
+
+/** Whether every thread is on its CPUs and nothing prevents that. A disabled duty counts as in order. */
+export function isSwitchInOrder({ problems, processes }: OvsStatus): boolean {
+  const threads = processes.flatMap((process) => process.threads);
+  return problems.length === 0 && threads.every(isOnDesiredCpus);
+}
+
+export function isOnDesiredCpus({ allowed, desired }: OvsThread): boolean {
+  return desired === null || allowed === desired;
+}
+
+export type OvsThread = OvsStatus['processes'][number]['threads'][number];
+
+/** @throws CliError if the agent cannot be reached, or does not manage Open vSwitch */
+export function fetchOvsStatus(ask: AskAgent): Promise<OvsStatus> {
+  const absent = 'this agent does not manage Open vSwitch (its --mode is not full, or it is too old)';
+  return readPage(ask, '/ovs', ovsStatus, absent);
+}
+
+const NOTES: Readonly<Record<string, string>> = {
+  pmd: 'poll mode driver, left alone',
+  clipped: 'its cpuset limits it to fewer CPUs',
+};
+
+export const threadKind = ({ name, note }: OvsThread): string => (note === 'pmd' ? name : name.replace(/\d+$/, ''));
+
+export function alike(threads: readonly OvsThread[]): OvsThread[][] {
+  const keyOf = (thread: OvsThread) =>
+    JSON.stringify([threadKind(thread), thread.allowed, thread.desired, thread.note]);
+  return [...groupBy(threads, keyOf).values()];
+}
+
+/** Why a thread is not managed or not on its CPUs; '' if the agent gives no reason. */
+export const noteOf = ({ note }: OvsThread): string =>
+  note === null ? '' : (NOTES[note] ?? `refused by the kernel: ${note}`);
+
+export function switchPicture({ enabled, desired, problems, processes }: OvsStatus): SwitchPicture {
+  const threads = processes.flatMap(({ name, role, pid, threads: all }) =>
+    alike(all).flatMap((group) => {
+      const [first] = group;
+      if (first === undefined) return [];
+      const note = isOnDesiredCpus(first) ? noteOf(first) : noteOf(first) || 'not moved yet';
+      const process = role === 'daemon' ? name : `${name} ${role}`;
+      const { allowed, desired: desiredCpus } = first;
+      return [{ process, pid, kind: threadKind(first), threads: group.length, allowed, desired: desiredCpus, note }];
+    }),
+  );
+  return { enabled, desired, problems, threads };
 }

@@ -1,7 +1,7 @@
-import type { Command } from 'commander';
-import { type ClusterFlags, usingCluster, withCluster } from '../support/cluster.ts';
+import { type ClusterFlags, usingCluster } from '../support/cluster.ts';
+import type { Subcommand } from '../support/command.ts';
 import { ArgumentError } from '../support/exit-status.ts';
-import { type OutputFormat, withOutput } from '../support/output.ts';
+import type { OutputFormat } from '../support/output.ts';
 import type { AskAgent } from './ask.ts';
 
 const AGENT = 'http://127.0.0.1:8082';
@@ -11,16 +11,16 @@ export interface AgentFlags extends ClusterFlags {
   readonly output?: OutputFormat;
 }
 
-export function withAgent(command: Command): Command {
+export const withAgent = (command: Subcommand) =>
   command
     .argument('[node]', 'node whose agent to ask, through the API server; default: the agent on this machine')
     .option(
       '--agent <url>',
       'address of the agent’s probes (its --probe-host and --probe-port); for another node, only the port counts',
       AGENT,
-    );
-  return withOutput(withCluster(command), ['json', 'yaml', 'wide']);
-}
+    )
+    .withCluster()
+    .withOutput('json', 'yaml', 'wide');
 
 /** Calls a function with the selected agent. @throws CliError, KubeError */
 export async function usingAgent<T>(

@@ -10,7 +10,6 @@ import type { ClusterAccess } from '../support/cluster.ts';
 import { INSTANCES, MACHINES, NETWORKS, NODES } from '../support/kinds.ts';
 import { named, readIfAllowed } from '../support/lists.ts';
 import { readVersions } from '../version/run.ts';
-import type { ArchiveFile } from './archive.ts';
 import { isSystem, Redaction, redactedArguments } from './redact.ts';
 
 /** Pods whose logs are read: the first of each Deployment and DaemonSet in the order of their names. */
@@ -34,6 +33,11 @@ const systemPod = z.object({
   }),
   status: z.object({ phase: z.string().nullish(), containerStatuses: z.unknown().optional() }).nullish(),
 });
+
+export interface ArchiveFile {
+  readonly name: string;
+  readonly content: string;
+}
 
 export interface Collected {
   readonly files: readonly ArchiveFile[];
@@ -63,10 +67,8 @@ export async function collect(cluster: ClusterAccess, now: number): Promise<Coll
   add('doctor.json', nodes && (await readFindings(cluster, now)));
   add('reports.json', topologies);
   add('nodes.json', nodes?.map(nodeFacts));
-  add(
-    'events.json',
-    events?.filter(({ source, metadata }) => isOurs(source?.component, metadata.namespace)),
-  );
+  const ourEvents = events?.filter(({ source, metadata }) => isOurs(source?.component, metadata.namespace));
+  add('events.json', ourEvents);
   add('pods.json', pods);
   const logs = (pods ?? []).flatMap(({ metadata, spec }) =>
     spec.containers.map(({ name }) => ({ pod: metadata.name ?? '', container: name })),
@@ -114,17 +116,10 @@ async function redactionOf(client: KubeClient, nodes: ReadonlySet<string>): Prom
     readIfAllowed(client, INSTANCES[0], named),
     readIfAllowed(client, NETWORKS[0], named),
   ]);
-  const systemPods = (pods ?? []).flatMap(({ metadata }) =>
-    isSystem(metadata.namespace) ? [metadata.name ?? ''] : [],
-  );
-  const redaction = new Redaction(new Set([...nodes, ...systemPods]));
+  const systemPods = (pods ?? []).filter(({ metadata }) => isSystem(metadata.namespace));
+  const redaction = new Redaction(new Set([...nodes, ...systemPods.map(({ metadata }) => metadata.name ?? '')]));
   for (const { metadata } of namespaces ?? []) redaction.hide('namespace', metadata.name);
-  for (const [kind, list] of [
-    ['vm', vms],
-    ['vm', instances],
-    ['pod', pods],
-    ['network', nads],
-  ] as const) {
+  for (const [kind, list] of Object.entries({ vm: [...(vms ?? []), ...(instances ?? [])], pod: pods, network: nads })) {
     for (const { metadata } of list ?? []) if (!isSystem(metadata.namespace)) redaction.hide(kind, metadata.name);
   }
   return redaction;

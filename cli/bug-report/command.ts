@@ -1,6 +1,4 @@
-import { Command } from 'commander';
-import { withCluster } from '../support/cluster.ts';
-import type { BugReportFlags } from './run.ts';
+import { Subcommand } from '../support/command.ts';
 
 const EXAMPLES = `
 The archive has versions, what doctor finds, the reports of the nodes, and the Events, pods and logs of plumbline-system. It has
@@ -14,14 +12,13 @@ Examples:
 
 Exit status: 0 written, 2 the file exists or cannot be written, 3 the cluster cannot be queried.`;
 
-export function createCommand(): Command {
-  const command = new Command('bug-report')
-    .description(
-      'Write one archive for a bug report: versions, findings, reports, Events and logs, without secrets and data of tenants.',
-    )
+export const createCommand = () =>
+  new Subcommand(
+    'bug-report',
+    'Write one archive for a bug report: versions, findings, reports, Events and logs, without secrets and data of tenants.',
+    EXAMPLES,
+  )
     .option('-f, --file <path>', 'the archive; an existing file is never overwritten')
     .option('--dry-run', 'print the list of files and write nothing')
-    .addHelpText('after', EXAMPLES)
-    .action(async (flags: BugReportFlags) => (await import('./run.ts')).run(flags));
-  return withCluster(command);
-}
+    .withCluster()
+    .runs(() => import('./run.ts'));

@@ -2,18 +2,12 @@ import { DPU_LEASE_NAMESPACE, NAMESPACE } from '../../model/names.ts';
 
 /** Namespaces whose names stay: those of the cluster's own components. */
 const SYSTEM: ReadonlySet<string> = new Set([
-  NAMESPACE,
-  DPU_LEASE_NAMESPACE,
-  'kube-system',
-  'kube-public',
-  'kube-node-lease',
-  'kubevirt',
-  'default',
+  ...[NAMESPACE, DPU_LEASE_NAMESPACE, 'kubevirt', 'default'],
+  ...['kube-system', 'kube-public', 'kube-node-lease'],
 ]);
 
-export const isSystem = (namespace: string | undefined): boolean => {
-  return namespace === undefined || (SYSTEM.has(namespace) && namespace !== 'default');
-};
+export const isSystem = (namespace: string | undefined): boolean =>
+  namespace === undefined || (SYSTEM.has(namespace) && namespace !== 'default');
 
 /** A name in a text, with its boundaries: names of Kubernetes objects have no other characters. */
 const NAME = /[a-z0-9](?:[-.a-z0-9]*[a-z0-9])?/g;
@@ -57,7 +51,6 @@ const MAX_PARTS = 12;
 export class Redaction {
   readonly #words = new Map<string, string>();
   readonly #counts = new Map<string, number>();
-
   readonly #keep: ReadonlySet<string>;
 
   /** @param keep names that stay: those of nodes and of the cluster's own pods */
@@ -82,23 +75,22 @@ export class Redaction {
 
   text(text: string): string {
     const clean = SECRETS.reduce((rest, [pattern, by]) => rest.replaceAll(pattern, by), text);
-    const named = clean.replaceAll(NAME, (name) => this.#word(name) ?? name.split('.').map(this.#replaced).join('.'));
+    const named = clean.replaceAll(
+      NAME,
+      (name) => this.#words.get(name) ?? name.split('.').map(this.#replaced).join('.'),
+    );
     return named.replaceAll(ADDRESS, (address) => this.#addressWord(address));
   }
 
-  #word(name: string): string | undefined {
-    return this.#words.get(name);
-  }
-
   readonly #replaced = (name: string): string => {
-    const whole = this.#word(name);
+    const whole = this.#words.get(name);
     if (whole !== undefined || this.#keep.has(name)) return whole ?? name;
     const parts = name.split('-');
     if (parts.length === 1 || parts.length > MAX_PARTS) return name;
     const result: string[] = [];
     for (let first = 0; first < parts.length; ) {
       const length = this.#lengthOfName(parts.slice(first));
-      result.push(this.#word(parts.slice(first, first + length).join('-')) ?? parts[first]!);
+      result.push(this.#words.get(parts.slice(first, first + length).join('-')) ?? parts[first]!);
       first += Math.max(1, length);
     }
     return result.join('-');
@@ -116,7 +108,7 @@ export class Redaction {
   #addressWord(address: string): string {
     if (LOCAL_ADDRESSES.has(address)) return address;
     this.hide('address', address);
-    return this.#word(address) ?? address;
+    return this.#words.get(address) ?? address;
   }
 
   data(value: unknown): unknown {

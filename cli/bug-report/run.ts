@@ -1,14 +1,14 @@
 import { existsSync, writeFileSync } from 'node:fs';
+import { gzipSync } from 'node:zlib';
 import { countText } from '../../model/amounts.ts';
 import { bytesText } from '../../model/quantity.ts';
 import { type ClusterFlags, usingCluster } from '../support/cluster.ts';
 import { usageError } from '../support/exit-status.ts';
 import { printLines } from '../support/output.ts';
 import { tableLines } from '../support/terminal.ts';
-import { tarArchive } from './archive.ts';
-import { collect } from './collect.ts';
+import { type ArchiveFile, collect } from './collect.ts';
 
-export interface BugReportFlags extends ClusterFlags {
+interface BugReportFlags extends ClusterFlags {
   readonly file?: string;
   readonly dryRun?: true;
 }
@@ -41,4 +41,36 @@ export async function run(flags: BugReportFlags): Promise<void> {
   printLines([
     `${path}: ${countText(files.length, 'file')}, ${bytesText(archive.length)}; look through it before you send it`,
   ]);
+}
+
+const BLOCK_BYTES = 512;
+
+/** A gzipped tar archive (POSIX ustar) with one folder. @param seconds since 1970, the time of all files */
+export function tarArchive(folder: string, files: readonly ArchiveFile[], seconds: number): Buffer {
+  const blocks = files.flatMap(({ name, content }) => {
+    const body = Buffer.from(content);
+    const padding = Buffer.alloc((BLOCK_BYTES - (body.length % BLOCK_BYTES)) % BLOCK_BYTES);
+    return [headerOf(`${folder}/${name}`, body.length, seconds), body, padding];
+  });
+  return gzipSync(Buffer.concat([...blocks, Buffer.alloc(2 * BLOCK_BYTES)]));
+}
+
+function headerOf(name: string, size: number, seconds: number): Buffer {
+  if (Buffer.byteLength(name) > 100) throw new RangeError(`the name ${name} is too long for an archive`);
+  const header = Buffer.alloc(BLOCK_BYTES);
+  const put = (text: string, at: number) => header.set(Buffer.from(text), at);
+  const octal = (value: number, digits: number) => `${value.toString(8).padStart(digits, '0')}\0`;
+  put(name, 0);
+  put(octal(0o600, 7), 100);
+  put(octal(0, 7), 108);
+  put(octal(0, 7), 116);
+  put(octal(size, 11), 124);
+  put(octal(Math.floor(seconds), 11), 136);
+  // The checksum counts as blanks.
+  put('        ', 148);
+  put('0', 156);
+  put('ustar\u000000', 257);
+  const sum = header.reduce((total, byte) => total + byte, 0);
+  put(`${sum.toString(8).padStart(6, '0')}\0 `, 148);
+  return header;
 }

@@ -1,6 +1,6 @@
 import { NODE_TOPOLOGIES_PATH } from '../../kube/cluster-view/node-topologies.ts';
 import { machinesPath } from '../../kube/cluster-view/vmis.ts';
-import { usingCluster } from '../support/cluster.ts';
+import { type ClusterFlags, usingCluster } from '../support/cluster.ts';
 import { named, readAll } from '../support/lists.ts';
 
 /** The user who presses Tab does not wait longer. */
@@ -14,21 +14,18 @@ const PATHS = {
 } as const;
 
 /** Objects of a kind, or contexts of the kubeconfig. @throws if the cluster does not answer */
-export const namesOf: Names = async (kind, { namespace, kubeconfig, context }) => {
+export const namesOf: Names = async (kind, cluster) => {
   if (kind === 'context') {
     const { findCluster } = await import('../support/connection.ts');
-    return findCluster({ kubeconfig }).contexts.map(({ name }) => name);
+    return findCluster({ kubeconfig: cluster.kubeconfig }).contexts.map(({ name }) => name);
   }
-  const flags = {
-    requestTimeout: PATIENCE_SECONDS,
-    ...(namespace !== undefined && { namespace }),
-    ...(kubeconfig !== undefined && { kubeconfig }),
-    ...(context !== undefined && { context }),
-  };
-  return usingCluster(flags, async ({ client, namespace: defaultNamespace }) => {
-    const objects = await readAll(client, PATHS[kind](defaultNamespace), named);
-    return objects.map(({ metadata }) => metadata.name ?? '');
-  });
+  return usingCluster(
+    { ...cluster, requestTimeout: PATIENCE_SECONDS },
+    async ({ client, namespace: defaultNamespace }) => {
+      const objects = await readAll(client, PATHS[kind](defaultNamespace), named);
+      return objects.map(({ metadata }) => metadata.name ?? '');
+    },
+  );
 };
 
 export type Names = (
@@ -36,4 +33,4 @@ export type Names = (
   cluster: ClusterWords,
 ) => Promise<readonly string[]>;
 
-export type ClusterWords = Partial<Record<'namespace' | 'kubeconfig' | 'context', string | undefined>>;
+export type ClusterWords = Pick<ClusterFlags, 'namespace' | 'kubeconfig' | 'context'>;

@@ -1,4 +1,5 @@
-import { Argument, Command } from 'commander';
+import { Argument } from 'commander';
+import { Subcommand } from '../support/command.ts';
 import { printLines } from '../support/output.ts';
 
 const EXAMPLES = `
@@ -40,16 +41,13 @@ complete -c plumbline -s f -l filename -F
 `,
 } as const;
 
-export function createCommand(): Command {
-  return new Command('completion')
-    .description(
-      'Print a script that completes commands, flags, and the names of VMs, pods, nodes, namespaces and contexts.',
-    )
+export const createCommand = () =>
+  new Subcommand(
+    'completion',
+    'Print a script that completes commands, flags, and the names of VMs, pods, nodes, namespaces and contexts.',
+    EXAMPLES,
+  )
     .addArgument(new Argument('<shell>', 'the shell').choices(Object.keys(SCRIPTS)))
-    .addHelpText('after', EXAMPLES)
-    .action((shell: Shell) => {
-      printLines(SCRIPTS[shell].trimEnd().split('\n'));
-    });
-}
+    .action((shell: Shell) => printLines(SCRIPTS[shell].trimEnd().split('\n')));
 
 export type Shell = keyof typeof SCRIPTS;

@@ -100,10 +100,7 @@ async function operandsOf(
   names: Names,
 ): Promise<Candidate[]> {
   if (command.commands.length > 0) {
-    return command.commands.map((command) => ({
-      word: command.name(),
-      about: command.summary() || command.description(),
-    }));
+    return command.commands.map((sub) => ({ word: sub.name(), about: sub.summary() || sub.description() }));
   }
   const { registeredArguments: declared } = command;
   const argument = declared[operands.length] ?? (declared.at(-1)?.variadic ? declared.at(-1) : undefined);
@@ -125,9 +122,6 @@ function clusterIn(words: readonly string[]): ClusterWords {
     if (at >= 0) return words[at + 1];
     return words.find((word) => flags.some((flag) => word.startsWith(`${flag}=`)))?.replace(/^[^=]*=/, '');
   };
-  return {
-    namespace: flagValue('-n', '--namespace'),
-    kubeconfig: flagValue('--kubeconfig'),
-    context: flagValue('--context'),
-  };
+  const namespace = flagValue('-n', '--namespace');
+  return { namespace, kubeconfig: flagValue('--kubeconfig'), context: flagValue('--context') };
 }

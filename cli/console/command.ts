@@ -1,6 +1,5 @@
-import { Command, InvalidArgumentError } from 'commander';
-import { wholeNumber } from '../support/arguments.ts';
-import { withCluster } from '../support/cluster.ts';
+import { InvalidArgumentError } from 'commander';
+import { Subcommand, wholeNumber } from '../support/command.ts';
 import type { ConsoleFlags } from './run.ts';
 
 /** The address that the console listens on: of this machine only, since the page has no login. */
@@ -16,9 +15,12 @@ The page has no login: anyone who can connect to ${HOST} on this machine sees wh
 nodetopologies, nodes and pods; docs/reference/console.md has the whole list.
 Exit status: 0 after Ctrl-C or SIGTERM, 2 if the port is not available, 3 if the cluster cannot be queried.`;
 
-export function createCommand(): Command {
-  const command = new Command('console')
-    .description('Serve a read-only web page on this machine: CPU maps of the nodes, and the VMs that wait.')
+export const createCommand = () =>
+  new Subcommand(
+    'console',
+    'Serve a read-only web page on this machine: CPU maps of the nodes, and the VMs that wait.',
+    EXAMPLES,
+  )
     .option(
       '--port <number>',
       `port to listen on at ${HOST}; 0 picks a free one`,
@@ -34,10 +36,8 @@ export function createCommand(): Command {
       'ask the agent of a node at this address; default: through the API server; may be repeated',
       agentAddress,
     )
-    .addHelpText('after', EXAMPLES)
+    .withCluster()
     .action(async (flags: ConsoleFlags) => (await import('./run.ts')).run(HOST, flags));
-  return withCluster(command);
-}
 
 function agentAddress(text: string, before: ConsoleFlags['agent'] = {}): ConsoleFlags['agent'] {
   const [node = '', url = ''] = text.split(/=(.*)/s);

@@ -2,18 +2,18 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import { createConsole } from '../../console/server/console.ts';
 import { KINDS, type Kind, type OptionalKind } from '../../console/server/kinds.ts';
-import type {
-  AskDiagnosis,
-  AskDrain,
-  AskExtender,
-  AskInterference,
-  AskSwitch,
-} from '../../console/server/questions.ts';
+import type { QuestionSources } from '../../console/server/questions.ts';
 import { remedyLines } from '../../diagnosis/remedies.ts';
 import { isNotFound, type KubeClient, KubeError } from '../../kube/client.ts';
-import { type AskAgent, agentAt, agentOf } from '../agent/ask.ts';
-import { fetchInterference, interferencePicture } from '../agent/interference.ts';
-import { fetchOvsStatus, switchPicture } from '../agent/ovs-status.ts';
+import {
+  type AskAgent,
+  agentAt,
+  agentOf,
+  fetchInterference,
+  fetchOvsStatus,
+  interferencePicture,
+  switchPicture,
+} from '../agent/ask.ts';
 import { readDrain } from '../drain/read.ts';
 import { explain } from '../explain/explain.ts';
 import { readSubject } from '../explain/subject.ts';
@@ -48,50 +48,43 @@ const answering =
 
 const AGENT_PORT = 8082;
 
-const askerOfAgent = (cluster: ClusterAccess, { agent = {} }: ConsoleFlags, node: string): AskAgent => {
-  const url = agent[node];
-  return url === undefined ? agentOf(cluster, node, AGENT_PORT) : agentAt(url, cluster.requestTimeout);
-};
-
-const switchAskerOf = (cluster: ClusterAccess, flags: ConsoleFlags): AskSwitch =>
-  answering(async (node: string) => switchPicture(await fetchOvsStatus(askerOfAgent(cluster, flags, node))));
-
-const interferenceAskerOf = (cluster: ClusterAccess, flags: ConsoleFlags): AskInterference =>
-  answering(async (node: string) => interferencePicture(await fetchInterference(askerOfAgent(cluster, flags, node))));
-
-const diagnoserOf = (cluster: ClusterAccess, flags: ConsoleFlags): AskDiagnosis =>
-  answering(async (kind: 'vm' | 'pod', reference: string) => {
-    const [namespace = '', name = ''] = reference.split('/');
-    const subject = await readSubject(cluster.client, { kind, namespace, name }, namespace);
-    const { verdict, reason, text, causes, remedies, notes } = await explain(cluster, subject, flags, Date.now());
-    const texts = { causes: causes.map((cause) => cause.text), remedies: remedies.map(remedyLines), notes };
-    return { verdict, reason, text, ...texts };
-  });
-
-const drainAskerOf = ({ client }: ClusterAccess): AskDrain =>
-  answering(async (node: string) => {
-    const { vms, orderMatters, notes } = await readDrain(client, [node], Date.now());
-    const entries = vms.map(({ namespace, name, outcome, place, text, remedies }) => ({
-      vm: `${namespace}/${name}`,
-      outcome,
-      to: place?.node,
-      cpus: `${place?.cpus ?? ''}`,
-      text,
-      remedies: remedies.map(remedyLines),
-    }));
-    return { orderMatters, vms: entries, notes };
-  });
+function questionsOf(cluster: ClusterAccess, { extender, agent = {} }: ConsoleFlags) {
+  const { client, requestTimeout } = cluster;
+  if (extender !== undefined) explainUrl(extender);
+  const agentOn = (node: string): AskAgent => {
+    const url = agent[node];
+    return url === undefined ? agentOf(cluster, node, AGENT_PORT) : agentAt(url, requestTimeout);
+  };
+  const askExtender: QuestionSources['ask'] = (pod) =>
+    askInCluster(cluster, { pod }).catch(({ message }: Error) => ({ why: message }));
+  return {
+    ask: extender === undefined ? askExtender : answering((pod: string) => askAddress(extender, pod, requestTimeout)),
+    askSwitch: answering(async (node: string) => switchPicture(await fetchOvsStatus(agentOn(node)))),
+    askInterference: answering(async (node: string) => interferencePicture(await fetchInterference(agentOn(node)))),
+    diagnose: answering(async (kind: 'vm' | 'pod', reference: string) => {
+      const [namespace = '', name = ''] = reference.split('/');
+      const subject = await readSubject(client, { kind, namespace, name }, namespace);
+      const { verdict, reason, text, notes, ...more } = await explain(cluster, subject, { extender }, Date.now());
+      const causes = more.causes.map((cause) => cause.text);
+      return { verdict, reason, text, causes, remedies: more.remedies.map(remedyLines), notes };
+    }),
+    askDrain: answering(async (node: string) => {
+      const { vms, orderMatters, notes } = await readDrain(client, [node], Date.now());
+      const entries = vms.map(({ namespace, name, outcome, place, text, remedies }) => {
+        const to = { to: place?.node, cpus: `${place?.cpus ?? ''}` };
+        return { vm: `${namespace}/${name}`, outcome, ...to, text, remedies: remedies.map(remedyLines) };
+      });
+      return { orderMatters, vms: entries, notes };
+    }),
+  };
+}
 
 async function serve(cluster: ClusterAccess, host: string, flags: ConsoleFlags, signal: AbortSignal): Promise<void> {
   const page = createConsole({
     client: cluster.client,
     address: { host, port: flags.port },
     assets: join(bundleDirectory(), 'console'),
-    ask: askerOf(cluster, flags),
-    askSwitch: switchAskerOf(cluster, flags),
-    askDrain: drainAskerOf(cluster),
-    askInterference: interferenceAskerOf(cluster, flags),
-    diagnose: diagnoserOf(cluster, flags),
+    ...questionsOf(cluster, flags),
     without: await unreadableKinds(cluster.client),
     log: createTerminalLog(),
   });
@@ -102,14 +95,6 @@ async function serve(cluster: ClusterAccess, host: string, flags: ConsoleFlags, 
   await page.run(signal);
   page.closeStreams();
   await page.server.stop(DRAIN_SECONDS);
-}
-
-/** Selects how to query the extender. @throws CliError if --extender is not a URL */
-function askerOf(cluster: ClusterAccess, { extender: url }: ConsoleFlags): AskExtender {
-  if (url === undefined)
-    return (pod) => askInCluster(cluster, { pod }).catch((error: Error) => ({ why: error.message }));
-  explainUrl(url);
-  return answering((pod: string) => askAddress(url, pod, cluster.requestTimeout));
 }
 
 export function createTerminalLog() {

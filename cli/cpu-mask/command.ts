@@ -1,11 +1,11 @@
-import { Command, Option } from 'commander';
+import { Option } from 'commander';
 import { MaskFormError, toLxc, toTaskset, toXen } from '../../model/cpu-mask/convert.ts';
 import { type CpuMask, entryOf, formatMask, pinsNothing, summaryOf } from '../../model/cpu-mask/mask.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
-import { readVcpus } from '../support/arguments.ts';
+import { readVcpus, Subcommand } from '../support/command.ts';
 import { readCpus, readMask } from '../support/cpus.ts';
 import { CliError, EXIT, usageError } from '../support/exit-status.ts';
-import { type OutputFormat, print, withOutput } from '../support/output.ts';
+import { type OutputFormat, print } from '../support/output.ts';
 
 interface Flags {
   readonly vcpus?: number;
@@ -28,60 +28,58 @@ Examples:
 
 Exit status: 0 done, 1 the mask does not match the vCPUs, the host or the form, 2 not a CPU mask.`;
 
-export function createCommand(): Command {
-  return new Command('cpu-mask')
-    .description('Check and convert CPU masks (annotation plumbline.dev/cpu-mask) without a cluster.')
-    .addCommand(parseCommand())
-    .addCommand(explainCommand())
-    .addCommand(convertCommand())
-    .addHelpText('after', EXAMPLES);
-}
-
-function parseCommand(): Command {
-  const command = new Command('parse')
+const parseCommand = () =>
+  new Subcommand('parse', 'Check a mask and print its canonical form.')
     .argument('<mask>', 'the mask', readMask)
-    .description('Check a mask and print its canonical form.');
-  return withOutput(command, ['json', 'yaml']).action(async (mask: CpuMask, { output }: Flags) => {
-    const data = { mask: formatMask(mask), entries: mask.entries.map(String), pinsNothing: pinsNothing(mask) };
-    await print(output, data, { text: () => [data.mask] });
-  });
-}
+    .withOutput('json', 'yaml')
+    .action(async (mask: CpuMask, { output }: Flags) => {
+      const data = { mask: formatMask(mask), entries: mask.entries.map(String), pinsNothing: pinsNothing(mask) };
+      await print(output, data, { text: () => [data.mask] });
+    });
 
-function explainCommand(): Command {
-  const command = new Command('explain')
+const explainCommand = () =>
+  new Subcommand('explain', 'Show the CPUs on which each vCPU may run, and which of them a host has.')
     .argument('<mask>', 'the mask', readMask)
-    .description('Show the CPUs on which each vCPU may run, and which of them a host has.')
     .option('--vcpus <number>', 'vCPUs of the VM, to check that the mask matches them', readVcpus)
     .option('--online <cpus>', 'online CPUs of a host, such as 0-3,8; default: check no host', readCpus)
     .option('--reserved <cpus>', 'reserved CPUs of the host, where no VM may run', readCpus)
-    .option('--fix-cpu-mismatch', 'check as with the annotation plumbline.dev/fix-cpu-mismatch: "true"');
-  return withOutput(command, ['json', 'yaml']).action(async (mask: CpuMask, flags: Flags) => {
-    const { vcpus, online, reserved = CpuSet.EMPTY, fixCpuMismatch = false, output } = flags;
-    const { explainMask, maskLines: explanationLines } = await import('./explain.ts');
-    const explanation = explainMask({ mask, vcpus, online, reserved, fixMismatch: fixCpuMismatch });
-    await print(output, explanation, { text: () => explanationLines(explanation) });
-    process.exitCode = explanation.problems.length === 0 ? EXIT.ok : EXIT.findings;
-  });
-}
+    .option('--fix-cpu-mismatch', 'check as with the annotation plumbline.dev/fix-cpu-mismatch: "true"')
+    .withOutput('json', 'yaml')
+    .action(async (mask: CpuMask, flags: Flags) => {
+      const { vcpus, online, reserved = CpuSet.EMPTY, fixCpuMismatch = false, output } = flags;
+      const { explainMask, maskLines } = await import('./explain.ts');
+      const explanation = explainMask({ mask, vcpus, online, reserved, fixMismatch: fixCpuMismatch });
+      await print(output, explanation, { text: () => maskLines(explanation) });
+      process.exitCode = explanation.problems.length === 0 ? EXIT.ok : EXIT.findings;
+    });
 
 export const FORMS = ['canonical', 'list', 'taskset', 'xen', 'lxc'] as const;
 
-function convertCommand(): Command {
-  const command = new Command('convert')
+const convertCommand = () =>
+  new Subcommand(
+    'convert',
+    'Convert a mask to another form: canonical; list, a line of CPUs for each vCPU; taskset, the same in hexadecimal; ' +
+      'xen, a line for the domain configuration; lxc, the cpuset of a container. Prints nothing if the mask pins nothing.',
+  )
     .argument('<mask>', 'the mask', readMask)
-    .description(
-      'Convert a mask to another form: canonical; list, a line of CPUs for each vCPU; taskset, the same in hexadecimal; ' +
-        'xen, a line for the domain configuration; lxc, the cpuset of a container. Prints nothing if the mask pins nothing.',
-    )
     .addOption(new Option('--to <form>', 'the form').choices(FORMS).makeOptionMandatory())
     .option('--vcpus <number>', 'vCPUs of the VM; default: as many as the mask has entries', readVcpus)
-    .option('--online <cpus>', 'the CPUs that "all" stands for, such as 0-63', readCpus);
-  return withOutput(command, ['json', 'yaml']).action(async (mask: CpuMask, flags: Flags) => {
-    const { to: form = 'canonical', vcpus, online, output } = flags;
-    const lines = orFinding(() => convertMask({ mask, form, vcpus, online }));
-    await print(output, { form, lines }, { text: () => lines });
-  });
-}
+    .option('--online <cpus>', 'the CPUs that "all" stands for, such as 0-63', readCpus)
+    .withOutput('json', 'yaml')
+    .action(async (mask: CpuMask, { to: form = 'canonical', vcpus, online, output }: Flags) => {
+      const lines = orFinding(() => convertMask({ mask, form, vcpus, online }));
+      await print(output, { form, lines }, { text: () => lines });
+    });
+
+export const createCommand = () =>
+  new Subcommand(
+    'cpu-mask',
+    'Check and convert CPU masks (annotation plumbline.dev/cpu-mask) without a cluster.',
+    EXAMPLES,
+  )
+    .addCommand(parseCommand())
+    .addCommand(explainCommand())
+    .addCommand(convertCommand());
 
 /** A mask that the form cannot express is not a usage error: the message says so. */
 function orFinding<T>(convert: () => T): T {

@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { AGENT, NAMESPACE, SCHEDULER, WEBHOOK } from '../../model/names.ts';
-import type { PodProcesses } from '../../sandbox/cluster/emulated-node.ts';
+import type { PodProcesses } from '../../sandbox/cluster/cluster.ts';
 import type { KubePod } from '../../sandbox/objects.ts';
 import { StepFailed, until } from './until.ts';
 
@@ -78,16 +78,11 @@ export function startDaemon({ name, program, args, directory, env = {} }: Daemon
 
 export async function stopChild(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
-  const ended = new Promise((resolve) => child.once('exit', resolve));
+  const ended = once(child, 'exit');
   child.kill(signal);
-  const late = new AbortController();
-  await Promise.race([
-    ended,
-    delay(KILL_AFTER_SECONDS * 1000, undefined, { signal: late.signal }).catch(() => undefined),
-  ]);
-  late.abort();
-  if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL');
+  const timer = setTimeout(() => child.kill('SIGKILL'), KILL_AFTER_SECONDS * 1000);
   await ended;
+  clearTimeout(timer);
 }
 
 function readLog(file: string): LogLine[] {
@@ -144,13 +139,11 @@ class Readiness {
   async #probe(): Promise<void> {
     const port = this.#daemon.servedPorts()?.probePort;
     const signal = AbortSignal.timeout(PROBE_TIMEOUT_MILLISECONDS);
-    const response =
-      port === undefined
-        ? undefined
-        : await fetch(`http://127.0.0.1:${port}/readyz`, { signal }).catch(() => undefined);
+    const url = `http://127.0.0.1:${port}/readyz`;
+    const response = port === undefined ? undefined : await fetch(url, { signal }).catch(() => undefined);
     await response?.body?.cancel();
     this.#failures = response?.ok ? 0 : this.#failures + 1;
-    if (response?.ok) this.#isReady = true;
+    if (this.#failures === 0) this.#isReady = true;
     else if (this.#failures >= FAILURE_THRESHOLD) this.#isReady = false;
   }
 }
@@ -160,26 +153,19 @@ const keyOf = (name: string, node = '') => `${name} ${node}`;
 const nameOf = ({ metadata }: KubePod) => metadata.labels?.['app.kubernetes.io/name'] ?? '';
 
 export class DaemonPods implements PodProcesses {
-  readonly #daemons = new Map<string, DaemonProcess>();
-  readonly #readiness = new Map<DaemonProcess, Readiness>();
+  readonly #daemons = new Map<string, { readonly daemon: DaemonProcess; readonly readiness: Readiness }>();
 
   /** A daemon that is added again replaces the one before. */
   add(daemon: DaemonProcess, name: string, node?: string): void {
-    const key = keyOf(name, node);
-    const before = this.#daemons.get(key);
-    if (before !== undefined) this.#readiness.delete(before);
-    this.#daemons.set(key, daemon);
-    this.#readiness.set(daemon, new Readiness(daemon));
+    this.#daemons.set(keyOf(name, node), { daemon, readiness: new Readiness(daemon) });
   }
 
   isReady(pod: KubePod): boolean {
-    if (pod.metadata.namespace !== NAMESPACE) return true;
-    const daemon = this.#daemonOf(pod);
-    return daemon !== undefined && this.#readiness.get(daemon)?.isReady === true;
+    return pod.metadata.namespace !== NAMESPACE || this.#entryOf(pod)?.readiness.isReady === true;
   }
 
   localPort(pod: KubePod, port: number): number | undefined {
-    const daemon = this.#daemonOf(pod);
+    const daemon = this.#entryOf(pod)?.daemon;
     const name = PORTS[nameOf(pod)]?.[port];
     return name && daemon?.isAlive() ? daemon.servedPorts()?.[name] : undefined;
   }
@@ -187,10 +173,10 @@ export class DaemonPods implements PodProcesses {
   /** The embedded scheduler stands for the container kube-scheduler, and writes no log. */
   logFile(pod: KubePod, container: string): string | undefined {
     const isDaemon = pod.metadata.namespace === NAMESPACE && container !== 'kube-scheduler';
-    return isDaemon ? this.#daemonOf(pod)?.logFile : undefined;
+    return isDaemon ? this.#entryOf(pod)?.daemon.logFile : undefined;
   }
 
-  #daemonOf(pod: KubePod): DaemonProcess | undefined {
+  #entryOf(pod: KubePod) {
     return this.#daemons.get(keyOf(nameOf(pod))) ?? this.#daemons.get(keyOf(nameOf(pod), pod.spec.nodeName));
   }
 }

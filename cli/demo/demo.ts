@@ -83,7 +83,7 @@ async function runSteps(context: DemoContext): Promise<boolean> {
   for (const name of [DEMO_NAMESPACE, DPU_LEASE_NAMESPACE]) {
     await cluster.client.create(NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
   }
-  for (const [index, { name, title, run }] of STEPS.entries()) {
+  for (const [index, [name, title, run]] of STEPS.entries()) {
     printer.title(`${index + 1}. ${title}`);
     const began = performance.now();
     try {
@@ -98,11 +98,9 @@ async function runSteps(context: DemoContext): Promise<boolean> {
   return true;
 }
 
-type EndOptions = Pick<DemoOptions, 'dist' | 'console' | 'kubeconfig' | 'command'>;
-
 async function waitUntilInterrupted(
   context: DemoContext,
-  options: EndOptions,
+  options: DemoOptions,
   succeeded: boolean,
   interrupted: Promise<void>,
 ) {
@@ -144,11 +142,6 @@ function seconds(since: number): number {
   return Math.round(performance.now() - since) / 1000;
 }
 
-export interface ConsoleProcess {
-  readonly url: string;
-  stop(): Promise<void>;
-}
-
 /** For the web console: a running VM, and one that waits because the VM of the steps has the cores near its network. */
 export async function createSceneForConsole({ cluster, printer }: DemoContext): Promise<void> {
   printer.progress('two more VMs: one that fits, and one that must wait');
@@ -160,18 +153,10 @@ export async function createSceneForConsole({ cluster, printer }: DemoContext): 
   );
 }
 
-/** Starts the console. @param dist directory of the bundles @throws StepFailed if the console does not serve */
-export async function startConsole(
-  { directory }: DemoContext,
-  dist: string,
-  kubeconfig: string,
-): Promise<ConsoleProcess> {
+/** @param dist directory of the bundles @throws StepFailed if the console does not serve */
+export async function startConsole({ directory }: DemoContext, dist: string, kubeconfig: string) {
   const args = ['console', '--kubeconfig', kubeconfig];
   const { logFile, stop } = startDaemon({ name: 'console', program: join(dist, 'plumbline.mjs'), args, directory });
-  const url = await until(
-    `the console to be served (its log: ${logFile})`,
-    10,
-    () => /^console: (\S+)$/m.exec(readFileSync(logFile, 'utf8'))?.[1],
-  );
-  return { url, stop: () => stop() };
+  const served = () => /^console: (\S+)$/m.exec(readFileSync(logFile, 'utf8'))?.[1];
+  return { url: await until(`the console to be served (its log: ${logFile})`, 10, served), stop: () => stop() };
 }

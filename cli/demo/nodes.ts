@@ -1,6 +1,6 @@
 import type { HostDescription } from '../../model/host.ts';
 import { DPU_HOST_LABEL } from '../../model/names.ts';
-import type { NodeDescription } from '../../sandbox/cluster/emulated-node.ts';
+import type { NodeDescription } from '../../sandbox/cluster/cluster.ts';
 
 export const MASK_NODE = 'smt-off';
 

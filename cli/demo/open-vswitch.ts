@@ -23,17 +23,12 @@ export async function openVswitch(
   {
     standIns = false,
     physnets = {},
-  }: { readonly standIns?: boolean; readonly physnets?: Readonly<Record<string, readonly number[]>> } = {},
+  }: { standIns?: boolean; physnets?: Readonly<Record<string, readonly number[]>> } = {},
 ): Promise<SwitchProcesses> {
   const running = standIns ? undefined : await runningPids(SYSTEM_RUNDIR);
   if (running !== undefined && process.getuid?.() === 0) {
-    return {
-      kind: 'Open vSwitch',
-      rundir: SYSTEM_RUNDIR,
-      pids: running,
-      threads: () => threadCpus(running),
-      stop: async () => undefined,
-    };
+    const threads = () => threadCpus(running);
+    return { kind: 'Open vSwitch', rundir: SYSTEM_RUNDIR, pids: running, threads, stop: async () => undefined };
   }
   const rundir = join(directory, 'ovs');
   await mkdir(rundir, { recursive: true });

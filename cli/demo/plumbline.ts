@@ -89,9 +89,12 @@ export interface DemoContext {
 
 export const OVS_NODE = 'numa1';
 
-/** Seconds; short, so that the demo detects a dead DPU without a long wait. */
-const DPU_RENEW_INTERVAL_SECONDS = 1;
+/** Short, so that the demo detects a dead DPU without a long wait. */
 export const DPU_LEASE_SECONDS = 3;
+const DPU_TIMING = [
+  ...['--dpu-node-lease-renew-interval', '1'],
+  ...['--dpu-node-lease-duration', String(DPU_LEASE_SECONDS)],
+];
 
 interface InstallOptions {
   readonly cluster: DemoCluster;
@@ -117,7 +120,7 @@ export async function agentArgs(node: DemoNode, { cluster, ovs, ovsNode, directo
     ...['--kubeconfig', await cluster.kubeconfig({ kind: 'node-agent', node: node.name })],
     ...['--host-root', hostRoot, '--kubelet-config', join(kubeletDirectory, 'config.yaml')],
     ...['--network-map', networkMap, '--probe-port', '0'],
-    ...dpuTiming(),
+    ...DPU_TIMING,
   ];
 }
 
@@ -126,12 +129,7 @@ export async function dpuArgs(node: string, { cluster, ovs, directory }: Omit<Ag
   await addSwitch(hostRoot, ovs.rundir);
   const kubeconfig = await cluster.kubeconfig({ kind: 'dpu', node });
   const baseFlags = ['--node-name', node, '--mode', 'dpu', '--kubeconfig', kubeconfig, '--probe-port', '0'];
-  return [...baseFlags, '--host-root', hostRoot, ...dpuTiming()];
-}
-
-function dpuTiming(): string[] {
-  const flags = ['--dpu-node-lease-renew-interval', String(DPU_RENEW_INTERVAL_SECONDS)];
-  return [...flags, '--dpu-node-lease-duration', String(DPU_LEASE_SECONDS)];
+  return [...baseFlags, '--host-root', hostRoot, ...DPU_TIMING];
 }
 
 /** Gives an emulated host the Open vSwitch of this machine with that run directory. */

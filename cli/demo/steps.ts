@@ -1,14 +1,8 @@
 import { availableParallelism } from 'node:os';
-import { ownerLetter, ownersByCpu } from '../../diagnosis/owner-letters.ts';
+import { ownerLetter, ownersByCpu } from '../../diagnosis/hosts.ts';
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { DECISION_ANNOTATION } from '../../model/names.ts';
-import {
-  EVENTS,
-  NETWORK_ATTACHMENT_DEFINITIONS,
-  NODE_TOPOLOGIES,
-  NODES,
-  VIRTUAL_MACHINES,
-} from '../../sandbox/api-server/built-in-types.ts';
+import * as types from '../../sandbox/api-server/built-in-types.ts';
 import type { KubePod } from '../../sandbox/objects.ts';
 import { drawCpuMap } from '../support/cpu-map.ts';
 import type { Line } from '../support/terminal.ts';
@@ -17,32 +11,22 @@ import { DEMO_NODES } from './nodes.ts';
 import { type DemoContext, DPU_LEASE_SECONDS, OVS_NODE } from './plumbline.ts';
 import { maskedVmPinned } from './step-masked.ts';
 import { expect, until } from './until.ts';
-import {
-  assignmentsOn,
-  computeOf,
-  createVm,
-  DEMO_NAMESPACE,
-  demoLauncher,
-  eventsOf,
-  localnet,
-  reportedCpus,
-  untilRunning,
-} from './vms.ts';
+import * as vms from './vms.ts';
 
 /** KubeVirt requests one CPU more than the guest has; a full-pcpus-only kubelet only accepts whole cores. */
 export async function rejectedByKubelet({ cluster, printer }: DemoContext) {
-  const created = await createVm(cluster, { name: 'plain', annotated: false, node: 'smt2' });
-  const cpus = computeOf(created).limits['cpu'];
+  const created = await vms.createVm(cluster, { name: 'plain', annotated: false, node: 'smt2' });
+  const cpus = vms.computeOf(created).limits['cpu'];
   printer.lines([
     'VM "plain": 4 cores x 2 threads, dedicated CPUs, an isolated emulator thread',
     `its launcher pod asks for ${cpus} CPUs; node smt2 has 2 threads a core and takes whole cores only`,
   ]);
   // KubeVirt deletes the launcher and its VMI at once, so only the Event is left.
   const event = await until('the kubelet to reject the launcher', 10, () =>
-    cluster.client.list(EVENTS).find((event) => event['reason'] === 'SMTAlignmentError'),
+    cluster.client.list(types.EVENTS).find((event) => event['reason'] === 'SMTAlignmentError'),
   );
-  const vm = cluster.client.get(VIRTUAL_MACHINES, DEMO_NAMESPACE, 'plain');
-  if (vm !== undefined) await cluster.client.delete(VIRTUAL_MACHINES, vm);
+  const vm = cluster.client.get(types.VIRTUAL_MACHINES, vms.DEMO_NAMESPACE, 'plain');
+  if (vm !== undefined) await cluster.client.delete(types.VIRTUAL_MACHINES, vm);
   const { reason, message } = event as unknown as { reason: string; message: string };
   printer.lines([`kubelet: ${reason}: ${message}`]);
   expect(reason === 'SMTAlignmentError', `expected SMTAlignmentError, saw ${reason}`);
@@ -59,13 +43,13 @@ export async function installPlumbline({ cluster, printer, ovs, install }: DemoC
   await installed.wire();
   for (const { name, physnets } of DEMO_NODES) {
     await until(`the report of node ${name}`, 10, () => {
-      const report = cluster.client.get(NODE_TOPOLOGIES, undefined, name);
+      const report = cluster.client.get(types.NODE_TOPOLOGIES, undefined, name);
       return report?.status === undefined ? undefined : report;
     });
     for (const physnet of Object.keys(physnets)) {
       const resource = `physnet.plumbline.dev/${physnet}`;
       await until(`node ${name} to advertise ${resource}`, 10, () => {
-        const allocatable = cluster.client.get(NODES, undefined, name)?.status?.allocatable?.[resource];
+        const allocatable = cluster.client.get(types.NODES, undefined, name)?.status?.allocatable?.[resource];
         return allocatable !== undefined && allocatable !== '0' ? allocatable : undefined;
       });
     }
@@ -83,9 +67,9 @@ export const FORWARDER = 'forwarder';
 
 /** The launcher is padded, scheduled to the node of its physnet, and runs on that physnet's NUMA node. */
 export async function paddedAndPlaced({ cluster, printer }: DemoContext) {
-  await cluster.client.create(NETWORK_ATTACHMENT_DEFINITIONS, localnet('dataplane', 'physnet1'));
-  const created = await createVm(cluster, { name: FORWARDER, annotated: true, network: 'dataplane' });
-  const { requests, limits } = computeOf(created);
+  await cluster.client.create(types.NETWORK_ATTACHMENT_DEFINITIONS, vms.localnet('dataplane', 'physnet1'));
+  const created = await vms.createVm(cluster, { name: FORWARDER, annotated: true, network: 'dataplane' });
+  const { requests, limits } = vms.computeOf(created);
   printer.lines([
     `webhook:  CPUs ${limits['cpu']}, asks for ${Object.keys(limits)
       .filter((name) => name.includes('plumbline'))
@@ -95,10 +79,10 @@ export async function paddedAndPlaced({ cluster, printer }: DemoContext) {
   expect(limits['cpu'] === '10' && requests['cpu'] === '10', `expected 10 CPUs, saw ${limits['cpu']}`);
   expect(limits['physnet.plumbline.dev/physnet1'] === '1', 'expected a request for physnet.plumbline.dev/physnet1');
 
-  const pod = await untilRunning(cluster, FORWARDER, 15);
+  const pod = await vms.untilRunning(cluster, FORWARDER, 15);
   const node = pod.spec.nodeName ?? '';
   const cpus = await until('the report to show its CPUs', 10, () =>
-    reportedCpus(cluster, node, pod.metadata.uid ?? ''),
+    vms.reportedCpus(cluster, node, pod.metadata.uid ?? ''),
   );
   const { host } = cluster.node(node);
   const cells = host.cells.filter((cell) => cell.cpus.intersects(cpus)).map(({ id }) => id);
@@ -111,15 +95,15 @@ export async function paddedAndPlaced({ cluster, printer }: DemoContext) {
     `CPUs ${cpus} are not whole cores`,
   );
   const padded = await until('an Event on the VMI about the padding', 10, () =>
-    eventsOf(cluster, FORWARDER).find(({ reason }) => reason === 'PaddedToWholeCores'),
+    vms.eventsOf(cluster, FORWARDER).find(({ reason }) => reason === 'PaddedToWholeCores'),
   );
   return { node, cpus: cpus.toString(), cells, event: padded.message, requests };
 }
 
 function drawNode(cluster: DemoCluster, name: string, uid: string): Line[] {
   const { host } = cluster.node(name);
-  const cpus = reportedCpus(cluster, name, uid) ?? CpuSet.EMPTY;
-  const index = ownersByCpu(assignmentsOn(cluster, name)).findIndex(([owner]) => owner?.podUID === uid);
+  const cpus = vms.reportedCpus(cluster, name, uid) ?? CpuSet.EMPTY;
+  const index = ownersByCpu(vms.assignmentsOn(cluster, name)).findIndex(([owner]) => owner?.podUID === uid);
   const reserved = host.cores[0] ?? CpuSet.EMPTY;
   const physnets = Object.entries(DEMO_NODES.find((node) => node.name === name)?.physnets ?? {});
   const cellLabels = new Map(physnets.flatMap(([physnet, cells]) => cells.map((cell) => [cell, physnet] as const)));
@@ -135,8 +119,8 @@ function drawNode(cluster: DemoCluster, name: string, uid: string): Line[] {
 
 /** The threads are real: only CPUs of this machine can be read back, not the emulated node's others. */
 export async function switchMovesOff({ cluster, printer, ovs, installed }: DemoContext) {
-  const uid = demoLauncher(cluster, FORWARDER)?.metadata.uid ?? '';
-  const owned = reportedCpus(cluster, OVS_NODE, uid) ?? CpuSet.EMPTY;
+  const uid = vms.demoLauncher(cluster, FORWARDER)?.metadata.uid ?? '';
+  const owned = vms.reportedCpus(cluster, OVS_NODE, uid) ?? CpuSet.EMPTY;
   const machine = CpuSet.range(0, availableParallelism() - 1);
   const shared = owned.intersect(machine);
   const threads = await until(`every thread of Open vSwitch off CPUs ${shared}`, 5, async () => {
@@ -180,14 +164,14 @@ async function dpuDies({ cluster, printer, installed }: DemoContext) {
   const seconds = Math.round((performance.now() - died) / 100) / 10;
   printer.lines([`noticed after ${seconds} s`]);
 
-  await createVm(cluster, { name: OFFLOADED_VM, annotated: true, node: DPU_NODE });
+  await vms.createVm(cluster, { name: OFFLOADED_VM, annotated: true, node: DPU_NODE });
   const refusal = await until('the scheduler to say why the VM waits', 10, () =>
-    eventsOf(cluster, OFFLOADED_VM).find(
-      ({ reason, message }) => reason === 'FailedScheduling' && message.includes('DPU not ready'),
-    ),
+    vms
+      .eventsOf(cluster, OFFLOADED_VM)
+      .find(({ reason, message }) => reason === 'FailedScheduling' && message.includes('DPU not ready')),
   );
   printer.lines([`VM "${OFFLOADED_VM}" waits: ${refusal.message}`]);
-  const pod = demoLauncher(cluster, OFFLOADED_VM);
+  const pod = vms.demoLauncher(cluster, OFFLOADED_VM);
   expect(pod?.spec.nodeName === undefined, `expected the VM to wait, but it is on ${pod?.spec.nodeName}`);
   const direct = pod && (await askExtender(await installed().extenderPort(), pod));
   expect(direct?.includes(DPU_NODE) !== true, 'the extender still accepts the node');
@@ -198,7 +182,7 @@ async function dpuDies({ cluster, printer, installed }: DemoContext) {
 async function dpuReturns({ cluster, printer, installed }: DemoContext) {
   const began = performance.now();
   await installed().dpuSide.start();
-  const pod = await untilRunning(cluster, OFFLOADED_VM, 15);
+  const pod = await vms.untilRunning(cluster, OFFLOADED_VM, 15);
   const seconds = Math.round((performance.now() - began) / 100) / 10;
   printer.lines([
     `VM "${OFFLOADED_VM}" runs on node ${pod.spec.nodeName}, ${seconds} s after the restart of the DPU’s process`,
@@ -219,26 +203,14 @@ async function askExtender(port: number, pod: KubePod): Promise<readonly string[
   return ((await answer.json()) as { NodeNames: string[] | null }).NodeNames ?? [];
 }
 
-export interface DemoStep {
-  readonly name: string;
-  readonly title: string;
-  readonly run: (context: DemoContext) => Promise<Readonly<Record<string, unknown>>>;
-}
+type Run = (context: DemoContext) => Promise<Readonly<Record<string, unknown>>>;
 
-export const STEPS: readonly DemoStep[] = [
-  { name: 'rejected', title: 'Without Plumbline: the kubelet rejects the VM', run: rejectedByKubelet },
-  {
-    name: 'installed',
-    title: 'Plumbline starts: webhook, scheduler extender, a node agent on each node',
-    run: installPlumbline,
-  },
-  {
-    name: 'placed',
-    title: 'The same VM, annotated: padded to whole cores and placed near its NIC',
-    run: paddedAndPlaced,
-  },
-  { name: 'switched', title: 'Open vSwitch leaves the CPUs of the VM', run: switchMovesOff },
-  { name: 'pinned', title: 'A VM with a CPU mask: started paused, pinned, resumed', run: maskedVmPinned },
-  { name: 'dpu-dead', title: 'A DPU dies: the extender refuses its node, and says why', run: dpuDies },
-  { name: 'dpu-back', title: 'The DPU is back: the waiting VM starts', run: dpuReturns },
+export const STEPS: readonly (readonly [name: string, title: string, run: Run])[] = [
+  ['rejected', 'Without Plumbline: the kubelet rejects the VM', rejectedByKubelet],
+  ['installed', 'Plumbline starts: webhook, scheduler extender, a node agent on each node', installPlumbline],
+  ['placed', 'The same VM, annotated: padded to whole cores and placed near its NIC', paddedAndPlaced],
+  ['switched', 'Open vSwitch leaves the CPUs of the VM', switchMovesOff],
+  ['pinned', 'A VM with a CPU mask: started paused, pinned, resumed', maskedVmPinned],
+  ['dpu-dead', 'A DPU dies: the extender refuses its node, and says why', dpuDies],
+  ['dpu-back', 'The DPU is back: the waiting VM starts', dpuReturns],
 ];

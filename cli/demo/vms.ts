@@ -52,14 +52,8 @@ export function machineFrom(
 }
 
 export function localnet(name: string, physnet: string, namespace = DEMO_NAMESPACE): KubeObject {
-  const config = {
-    cniVersion: '1.1.0',
-    type: 'ovn-k8s-cni-overlay',
-    name,
-    topology: 'localnet',
-    physicalNetworkName: physnet,
-    netAttachDefName: `${namespace}/${name}`,
-  };
+  const type = { cniVersion: '1.1.0', type: 'ovn-k8s-cni-overlay', name, topology: 'localnet' };
+  const config = { ...type, physicalNetworkName: physnet, netAttachDefName: `${namespace}/${name}` };
   return {
     apiVersion: 'k8s.cni.cncf.io/v1',
     kind: 'NetworkAttachmentDefinition',
@@ -105,12 +99,13 @@ export async function untilRunning(cluster: DemoCluster, vm: string, seconds: nu
 
 export function eventsOf(cluster: DemoCluster, vm: string) {
   const launcher = demoLauncher(cluster, vm)?.metadata.name;
+  const isAbout = (event: KubeObject) => {
+    const involved = event['involvedObject'] as { name?: string } | undefined;
+    return involved?.name === launcher || involved?.name === vm;
+  };
   return cluster.client
     .list(EVENTS)
-    .filter((event) => {
-      const involved = event['involvedObject'] as { name?: string } | undefined;
-      return involved?.name === launcher || involved?.name === vm;
-    })
+    .filter(isAbout)
     .map((event) => ({ reason: String(event['reason']), message: String(event['message']) }));
 }
 

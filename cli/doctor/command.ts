@@ -1,10 +1,7 @@
-import { Argument, Command } from 'commander';
+import { Argument } from 'commander';
 import { DPU_LEASE_NAMESPACE } from '../../model/names.ts';
-import { wholeNumber } from '../support/arguments.ts';
-import { withCluster } from '../support/cluster.ts';
-import { withOutput } from '../support/output.ts';
-import { AREAS, type Area } from './checks/finding.ts';
-import type { DoctorFlags } from './run.ts';
+import { Subcommand, wholeNumber } from '../support/command.ts';
+import { AREAS } from './checks/finding.ts';
 
 /** Two and a half of the usual renewal intervals, so that it includes at least two renewals of every DPU. */
 const USUAL_WATCH_SECONDS = 25;
@@ -22,13 +19,14 @@ Examples:
 
 Changes nothing: it reads, and asks the API server for a dry run of a new launcher. Exit status: 0 nothing wrong, 1 something wrong, 2 wrong flags, 3 the cluster cannot be queried.`;
 
-export function createCommand(): Command {
-  const command = new Command('doctor')
-    .description(
-      'Find what fails silently, its impact and its fix: missing parts, kubelet ' +
-        'options, certificates, webhooks, an extender that no scheduler calls, networks, Leases and their writers, pods that ' +
-        'Plumbline never saw.',
-    )
+export const createCommand = () =>
+  new Subcommand(
+    'doctor',
+    'Find what fails silently, its impact and its fix: missing parts, kubelet ' +
+      'options, certificates, webhooks, an extender that no scheduler calls, networks, Leases and their writers, pods that ' +
+      'Plumbline never saw.',
+    EXAMPLES,
+  )
     .addArgument(new Argument('[areas...]', 'what to check; default: all except preflight').choices(AREAS))
     .option('--dpu-lease-namespace <name>', 'namespace of the Leases of DPUs', DPU_LEASE_NAMESPACE)
     .option(
@@ -37,7 +35,6 @@ export function createCommand(): Command {
       wholeNumber(0, 3600, '0 to 3600 whole seconds'),
       USUAL_WATCH_SECONDS,
     )
-    .addHelpText('after', EXAMPLES)
-    .action(async (areas: readonly Area[], flags: DoctorFlags) => (await import('./run.ts')).run(areas, flags));
-  return withOutput(withCluster(command), ['json', 'yaml', 'wide', 'name']);
-}
+    .withCluster()
+    .withOutput('json', 'yaml', 'wide', 'name')
+    .runs(() => import('./run.ts'));

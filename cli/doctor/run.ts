@@ -10,13 +10,12 @@ import { undefinedIfForbidden } from '../support/lists.ts';
 import { createProgress, type OutputFormat, print } from '../support/output.ts';
 import { joinParts, type Line, paint, remedyParagraph, type Terminal, wrap } from '../support/terminal.ts';
 import { byCause } from './causes.ts';
-import { checkAgents } from './checks/agents.ts';
+import { checkAgents, checkInterference } from './checks/agents.ts';
 import { checkCertificates } from './checks/certificates.ts';
 import { checkDpus, watchDpus } from './checks/dpu.ts';
 import { checkExtender } from './checks/extender.ts';
 import { AREAS, type Area, type AreaReport, type DoctorFinding } from './checks/finding.ts';
 import { checkInstalled } from './checks/installed.ts';
-import { checkInterference } from './checks/interference.ts';
 import { checkKubelets } from './checks/kubelet.ts';
 import { checkNetworks } from './checks/networks.ts';
 import { checkPods } from './checks/pods.ts';
@@ -25,7 +24,7 @@ import { checkWebhook } from './checks/webhook.ts';
 import { type DoctorFacts, readFacts } from './facts/facts.ts';
 import { readPreflight } from './facts/preflight.ts';
 
-export interface DoctorFlags extends ClusterFlags {
+interface DoctorFlags extends ClusterFlags {
   readonly dpuLeaseNamespace: string;
   readonly watch: number;
   readonly output?: OutputFormat;

@@ -6,20 +6,13 @@ import { vmiOwner, vmsOf } from '../../diagnosis/vms.ts';
 import { word } from '../../kube/bounds.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { isFinalPhase, PODS_PATH } from '../../kube/cluster-view/pods.ts';
+import { instancesPath, machinesPath } from '../../kube/cluster-view/vmis.ts';
 import { objectMeta } from '../../kube/resources.ts';
 import { isLauncher } from '../../model/launcher/recognize.ts';
 import { readTerms } from '../explain/search.ts';
 import { notFound } from '../support/exit-status.ts';
 import { MIGRATIONS, NODES, PENDING_PODS, within } from '../support/kinds.ts';
-import {
-  assertReported,
-  readAgentLeases,
-  readAll,
-  readIfAllowed,
-  readOne,
-  readTopologies,
-  undefinedIfForbidden,
-} from '../support/lists.ts';
+import * as lists from '../support/lists.ts';
 
 export interface PlannedDrain extends Drain {
   readonly nodes: readonly string[];
@@ -41,14 +34,14 @@ const configured = z.object({
 /** What a drain of these nodes would do now. @param now milliseconds since 1970 @throws CliError, KubeError */
 export async function readDrain(client: KubeClient, names: readonly string[], now: number): Promise<PlannedDrain> {
   const [nodes, topologies, pending, agents, kubevirt, ...onNodes] = await Promise.all([
-    readAll(client, ...NODES),
-    readTopologies(client),
-    readIfAllowed(client, ...PENDING_PODS),
-    readAgentLeases(client, now),
-    readIfAllowed(client, `${KUBEVIRT}/kubevirts`, configured),
+    lists.readAll(client, ...NODES),
+    lists.readTopologies(client),
+    lists.readIfAllowed(client, ...PENDING_PODS),
+    lists.readAgentLeases(client, now),
+    lists.readIfAllowed(client, `${KUBEVIRT}/kubevirts`, configured),
     ...names.map((name) => readPods(client, name)),
   ]);
-  assertReported(topologies);
+  lists.assertReported(topologies);
   for (const name of names) {
     if (!nodes.some(({ metadata }) => metadata.name === name)) throw notFound(`there is no node ${name}`);
   }
@@ -81,17 +74,17 @@ export async function readDrain(client: KubeClient, names: readonly string[], no
     },
   });
   const notes = [
-    ...(kubevirt === undefined && vms.some(({ instance }) => instance?.spec.evictionStrategy == null)
-      ? ['KubeVirt’s configuration is not readable: VMs without an evictionStrategy count as None']
-      : []),
-    ...(agents === undefined ? ['you may not read the agents’ Leases: reports of silent agents count as current'] : []),
-    ...(read.size < MAX_READ_NODES ? [] : [`memory and devices were compared on ${MAX_READ_NODES} nodes only`]),
+    kubevirt === undefined &&
+      vms.some(({ instance }) => instance?.spec.evictionStrategy == null) &&
+      'KubeVirt’s configuration is not readable: VMs without an evictionStrategy count as None',
+    agents === undefined && 'you may not read the agents’ Leases: reports of silent agents count as current',
+    read.size >= MAX_READ_NODES && `memory and devices were compared on ${MAX_READ_NODES} nodes only`,
   ];
-  return { ...plan, nodes: names, notes };
+  return { ...plan, nodes: names, notes: notes.filter((note) => note !== false) };
 }
 
 function readPods(client: KubeClient, node: string): Promise<ExplainedPod[]> {
-  return readAll(client, PODS_PATH, explainedPod, { fieldSelector: `spec.nodeName=${node}` });
+  return lists.readAll(client, PODS_PATH, explainedPod, { fieldSelector: `spec.nodeName=${node}` });
 }
 
 /** The VMs and instances of these launchers, the instances' other launchers, and their migrations. */
@@ -100,18 +93,19 @@ async function readObjects(client: KubeClient, launchers: readonly ExplainedPod[
     const owner = vmiOwner(pod);
     return owner === undefined ? [] : [{ namespace: pod.metadata.namespace ?? '', name: owner.name, uid: owner.uid }];
   });
-  const path = (plural: string, { namespace, name }: (typeof owned)[number]) =>
-    `${KUBEVIRT}/namespaces/${encodeURIComponent(namespace)}/${plural}/${encodeURIComponent(name)}`;
-  const optional = <Item>(read: Promise<Item | undefined>) => read.catch(undefinedIfForbidden);
+  const namespaces = [...new Set(owned.map(({ namespace }) => namespace))];
+  const readEach = <Item>(paths: (namespace: string) => string, schema: z.ZodType<Item>) => {
+    const read = ({ namespace, name }: (typeof owned)[number]) =>
+      lists
+        .readOne(client, `${paths(namespace)}/${encodeURIComponent(name)}`, schema)
+        .catch(lists.undefinedIfForbidden);
+    return Promise.all(owned.map(read));
+  };
   const [machines, instances, siblings, migrations] = await Promise.all([
-    Promise.all(owned.map((owner) => optional(readOne(client, path('virtualmachines', owner), explainedVm)))),
-    Promise.all(owned.map((owner) => optional(readOne(client, path('virtualmachineinstances', owner), explainedVmi)))),
+    readEach(machinesPath, explainedVm),
+    readEach(instancesPath, explainedVmi),
     Promise.all(owned.map(({ namespace, uid }) => readLaunchers(client, namespace, uid))),
-    Promise.all(
-      [...new Set(owned.map(({ namespace }) => namespace))].map((namespace) =>
-        readIfAllowed(client, ...within(MIGRATIONS, namespace)),
-      ),
-    ),
+    Promise.all(namespaces.map((namespace) => lists.readIfAllowed(client, ...within(MIGRATIONS, namespace)))),
   ]);
   const byUid = new Map([...launchers, ...siblings.flat()].map((pod) => [pod.metadata.uid, pod]));
   return {
@@ -125,5 +119,7 @@ async function readObjects(client: KubeClient, launchers: readonly ExplainedPod[
 /** Of one instance: a migration has two. */
 async function readLaunchers(client: KubeClient, namespace: string, uid: string): Promise<ExplainedPod[]> {
   const pods = `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods`;
-  return (await readIfAllowed(client, pods, explainedPod, { labelSelector: `kubevirt.io/created-by=${uid}` })) ?? [];
+  return (
+    (await lists.readIfAllowed(client, pods, explainedPod, { labelSelector: `kubevirt.io/created-by=${uid}` })) ?? []
+  );
 }

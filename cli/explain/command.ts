@@ -1,7 +1,4 @@
-import { Command } from 'commander';
-import { withCluster, withNamespace } from '../support/cluster.ts';
-import { withOutput } from '../support/output.ts';
-import type { ExplainFlags } from './run.ts';
+import { Subcommand } from '../support/command.ts';
 
 const EXAMPLES = `
 Examples:
@@ -14,21 +11,19 @@ Examples:
 
 Exit status: 0 for any answer, 3 if the cluster cannot be queried, 4 if there is no such VM or pod.`;
 
-export function createCommand(): Command {
-  const command = new Command('explain')
-    .description(
-      'Show why a VM or pod does not run, node by node, and what would help; or where it runs, and how well it is aligned.',
-    )
+export const createCommand = () =>
+  new Subcommand(
+    'explain',
+    'Show why a VM or pod does not run, node by node, and what would help; or where it runs, and how well it is aligned.',
+    EXAMPLES,
+  )
     .argument('<kind>', 'vm, vmi or pod, followed by the name; or KIND/NAME, or NAMESPACE/NAME')
     .argument('[name]', 'NAME or NAMESPACE/NAME')
     .option(
       '--extender <url>',
       'ask the extender at this address, such as a port-forward; default: through the API server',
     )
-    .addHelpText('after', EXAMPLES)
-    .action(async (kind: string, name: string | undefined, flags: ExplainFlags) => {
-      const { run } = await import('./run.ts');
-      return run(kind, name, flags);
-    });
-  return withOutput(withNamespace(withCluster(command)), ['json', 'yaml', 'wide', 'name']);
-}
+    .withCluster()
+    .withNamespace()
+    .withOutput('json', 'yaml', 'wide', 'name')
+    .runs(() => import('./run.ts'));

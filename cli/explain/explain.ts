@@ -4,16 +4,7 @@ import { podState } from '../../diagnosis/launcher.ts';
 import { dpuFacts, type ExplainedPod, explainedNode, timeOf } from '../../diagnosis/objects.ts';
 import type { Reason } from '../../diagnosis/reasons.ts';
 import { type VmState, vmState } from '../../diagnosis/state.ts';
-import {
-  eventFacts,
-  instanceFacts,
-  isVerified,
-  kindOf,
-  machineFacts,
-  migrationFacts,
-  nodeFacts,
-  rejectionFacts,
-} from '../../diagnosis/vm-facts.ts';
+import * as vmFacts from '../../diagnosis/vm-facts.ts';
 import { launcherOf } from '../../diagnosis/vms.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
@@ -32,7 +23,6 @@ const MAX_EVENTS = 4;
 const RECENT_SECONDS = 3600;
 
 export type Explanation = Awaited<ReturnType<typeof explain>>;
-export type ExplainedEvent = ReturnType<typeof recentEvents>[number];
 
 const UNSEEN: readonly Reason[] = ['WebhookMissed', 'NotDecided', 'UnpaddedRejected'];
 
@@ -49,7 +39,7 @@ export async function explain(cluster: ClusterAccess, subject: Subject, choice: 
   const facts: VmFacts = { ...factsOf(subject, now), scheduler };
   const stateWith = (more: Partial<VmFacts> = {}): VmState => {
     const of = (pod: ExplainedPod): VmFacts => {
-      return { ...facts, ...more, node: nodeFactsByPod.get(pod), events: eventFacts(events, pod.metadata.uid) };
+      return { ...facts, ...more, node: nodeFactsByPod.get(pod), events: vmFacts.eventFacts(events, pod.metadata.uid) };
     };
     const [pod] = launchers;
     if (kind === 'pod' && pod !== undefined) return { ...podState(of(pod), pod), launcher: pod.metadata.uid };
@@ -136,11 +126,11 @@ function factsOf(subject: Subject, now: number): VmFacts {
   return {
     namespace,
     name: vmi?.metadata.name ?? name,
-    kind: isPod ? 'pod' : kindOf(vmi, vm),
-    machine: vm && machineFacts(vm, now),
-    instance: vmi && { ...instanceFacts(vmi), hasCpusOfClaim: vmi.spec.domain.cpu?.dra !== undefined },
-    migration: vmi && migrationFacts(vmi.status?.migrationState, migrations),
-    rejection: rejectionFacts(rejections, now),
+    kind: isPod ? 'pod' : vmFacts.kindOf(vmi, vm),
+    machine: vm && vmFacts.machineFacts(vm, now),
+    instance: vmi && { ...vmFacts.instanceFacts(vmi), hasCpusOfClaim: vmi.spec.domain.cpu?.dra !== undefined },
+    migration: vmi && vmFacts.migrationFacts(vmi.status?.migrationState, migrations),
+    rejection: vmFacts.rejectionFacts(rejections, now),
     now,
     annotations: vmi?.metadata.annotations ?? vm?.spec.template?.metadata?.annotations,
   };
@@ -156,34 +146,30 @@ async function readNodeFacts(client: KubeClient, launchers: readonly ExplainedPo
       readOne(client, `/api/v1/nodes/${encodeURIComponent(at)}`, explainedNode).catch(undefinedIfForbidden),
       readHost(client, at),
     ]);
-    return [pod, nodeFacts(pod.metadata, dpuFacts(node, pod), reported, agents?.silent.has(at) === true)];
+    return [pod, vmFacts.nodeFacts(pod.metadata, dpuFacts(node, pod), reported, agents?.silent.has(at) === true)];
   });
   return new Map(await Promise.all(entries));
 }
 
 export const isOfPlumbline = ({ component }: { readonly component: string }) => component.startsWith('plumbline-');
 
+/** Without what is printed above, and repetitions; at most one that is neither a warning nor Plumbline's after others. */
 function recentEvents({ events }: Subject, now: number) {
-  const explainedTexts = new Set<string>();
+  const texts = new Set<string>();
   const explained = [];
   for (const event of events) {
-    const { type, reason, message, source, reportingComponent } = event;
+    const { type, source, reportingComponent } = event;
+    const reason = event.reason ?? '';
+    const message = event.message ?? '';
     const ageSeconds = Math.max(0, Math.round((now - timeOf(event)) / 1000));
-    // The message of kube-scheduler is printed above.
     const component = source?.component || reportingComponent || 'unknown';
     const isMinor = type !== 'Warning' && !isOfPlumbline({ component });
-    const isKnown =
-      reason === 'FailedScheduling' || reason === 'Scheduled' || explainedTexts.has(`${reason} ${message}`);
+    // The message of kube-scheduler is printed above.
+    const isKnown = reason === 'FailedScheduling' || reason === 'Scheduled' || texts.has(`${reason} ${message}`);
     if (isKnown || ageSeconds > RECENT_SECONDS || (isMinor && explained.length > 1)) continue;
-    explainedTexts.add(`${reason} ${message}`);
-    explained.push({
-      reason: reason ?? '',
-      message: message ?? '',
-      ageSeconds,
-      component,
-      /** Whether a policy protects that name. Otherwise any user who may create Events in the namespace can have written it. */
-      verified: isVerified(event),
-    });
+    texts.add(`${reason} ${message}`);
+    /** `verified`: a policy protects that name. Otherwise any user who may create Events there can have written it. */
+    explained.push({ reason, message, ageSeconds, component, verified: vmFacts.isVerified(event) });
     if (explained.length === MAX_EVENTS) break;
   }
   return explained;

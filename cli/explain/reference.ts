@@ -1,4 +1,4 @@
-import { MAX_NAME_CHARACTERS } from '../support/arguments.ts';
+import { MAX_NAME_CHARACTERS } from '../support/command.ts';
 import { ArgumentError, usageError } from '../support/exit-status.ts';
 
 export interface Reference {

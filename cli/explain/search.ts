@@ -1,24 +1,17 @@
 import { type Hosts, hostsOf } from '../../diagnosis/hosts.ts';
 import { type ExplainedNode, type ExplainedPod, explainedPod } from '../../diagnosis/objects.ts';
-import {
-  extenderOpinions,
-  groupNodes,
-  type NodeOpinion,
-  type Opinions,
-  predictedOrNot,
-  withNetworkMaps,
-  withSizes,
-  withTried,
-} from '../../diagnosis/opinions.ts';
+import * as judged from '../../diagnosis/opinions.ts';
+import { predictOpinions } from '../../diagnosis/predict.ts';
 import {
   excludedBy,
   type JudgedTerm,
   refusedByAffinity,
   requiredTerms,
+  schedulerRefusal,
+  shortOf,
   termSelector,
-} from '../../diagnosis/pod-affinity.ts';
-import { predictOpinions } from '../../diagnosis/predict.ts';
-import { schedulerRefusal, shortOf, together } from '../../diagnosis/scheduler-view.ts';
+  together,
+} from '../../diagnosis/scheduler-view.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { NODE_TOPOLOGIES_PATH } from '../../kube/cluster-view/node-topologies.ts';
 import { nodeTopology } from '../../kube/node-topology.ts';
@@ -43,13 +36,18 @@ export async function searchNodes(cluster: ClusterAccess, pod: ExplainedPod, cho
   const extenderAway = 'whyNot' in response && response.away ? response.whyNot : undefined;
   const needs = placementNeedsOf(pod);
   const nodeOpinions =
-    isExclusive(needs) && needs.mayShare !== true ? opinions.nodes.map(predictedOrNot) : opinions.nodes;
+    isExclusive(needs) && needs.mayShare !== true ? opinions.nodes.map(judged.predictedOrNot) : opinions.nodes;
   const reads = isExclusive(needs) && nodeOpinions.some(({ fits }) => !fits);
   const { hosts } = reads
     ? (reported ?? hostsOf((await readIfAllowed(client, NODE_TOPOLOGIES_PATH, nodeTopology)) ?? []))
     : { hosts: [] };
-  const all = await withScheduler(client, pod, nodes, withNetworkMaps(withSizes(needs, nodeOpinions, hosts), hosts));
-  const groups = groupNodes(all).map((group) => withTried(group, needs, hosts));
+  const all = await withScheduler(
+    client,
+    pod,
+    nodes,
+    judged.withNetworkMaps(judged.withSizes(needs, nodeOpinions, hosts), hosts),
+  );
+  const groups = judged.groupNodes(all).map((group) => judged.withTried(group, needs, hosts));
   return { groups, nodes: all.length, source: opinions.source, notes: opinions.notes, extenderAway };
 }
 
@@ -64,7 +62,7 @@ interface NoAnswer {
   readonly away: boolean;
 }
 
-type Asked = { readonly opinions: Opinions } | NoAnswer;
+type Asked = { readonly opinions: judged.Opinions } | NoAnswer;
 
 /** @param pod namespace/name @throws CliError if an address from the user does not respond; KubeError */
 async function askExtender(cluster: ClusterAccess, pod: string, { extender: url }: ExtenderChoice): Promise<Asked> {
@@ -73,7 +71,7 @@ async function askExtender(cluster: ClusterAccess, pod: string, { extender: url 
       ? await askInCluster(cluster, { pod })
       : { answer: await askAddress(url, pod, cluster.requestTimeout) };
   if ('missing' in response) return { whyNot: response.why, away: response.missing === 'silent' };
-  const opinions = extenderOpinions(response.answer);
+  const opinions = judged.extenderOpinions(response.answer);
   if (opinions !== undefined) return { opinions };
   const whyNot = `${url ?? 'the extender'} did not answer as a Plumbline extender`;
   if (url !== undefined) throw new CliError(EXIT.unreachable, whyNot);
@@ -81,7 +79,7 @@ async function askExtender(cluster: ClusterAccess, pod: string, { extender: url 
 }
 
 interface OpinionsWithReports {
-  readonly opinions: Opinions;
+  readonly opinions: judged.Opinions;
   readonly reported?: Hosts;
 }
 
@@ -133,12 +131,12 @@ async function withScheduler(
   client: KubeClient,
   pod: ExplainedPod,
   nodes: readonly ExplainedNode[],
-  opinions: readonly NodeOpinion[],
-): Promise<NodeOpinion[]> {
+  opinions: readonly judged.NodeOpinion[],
+): Promise<judged.NodeOpinion[]> {
   const byName = new Map(opinions.map((opinion) => [opinion.node, opinion]));
   const terms = await readTerms(client, pod);
   const labels = new Map(nodes.map(({ metadata }) => [metadata.name ?? '', metadata.labels]));
-  const merged = nodes.map((node): NodeOpinion => {
+  const merged = nodes.map((node): judged.NodeOpinion => {
     const name = node.metadata.name ?? '';
     const text = 'the extender does not know this node yet';
     const opinion = byName.get(name) ?? { ...refuse('unknown-node', text), node: name };

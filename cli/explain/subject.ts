@@ -1,15 +1,4 @@
-import {
-  type ExplainedMigration,
-  type ExplainedPod,
-  type ExplainedVm,
-  type ExplainedVmi,
-  explainedPod,
-  explainedVm,
-  explainedVmi,
-  type Occurrence,
-  occurrence,
-  timeOf,
-} from '../../diagnosis/objects.ts';
+import * as objects from '../../diagnosis/objects.ts';
 import { isLauncherOf } from '../../diagnosis/vm-facts.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { instancesPath, machinesPath } from '../../kube/cluster-view/vmis.ts';
@@ -23,15 +12,15 @@ export interface Subject {
   readonly kind: 'pod' | 'vm';
   readonly namespace: string;
   readonly name: string;
-  readonly vm: ExplainedVm | undefined;
-  readonly vmi: ExplainedVmi | undefined;
+  readonly vm: objects.ExplainedVm | undefined;
+  readonly vmi: objects.ExplainedVmi | undefined;
   /** One, if a pod is explained. */
-  readonly launchers: readonly ExplainedPod[];
+  readonly launchers: readonly objects.ExplainedPod[];
   /** Of the instance; undefined: not readable. */
-  readonly migrations: readonly ExplainedMigration[] | undefined;
-  readonly events: readonly Occurrence[];
+  readonly migrations: readonly objects.ExplainedMigration[] | undefined;
+  readonly events: readonly objects.Occurrence[];
   /** For a VM: its launchers that kubelets rejected, most of which are deleted; newest first. */
-  readonly rejections: readonly Occurrence[];
+  readonly rejections: readonly objects.Occurrence[];
 }
 
 const CORE = '/api/v1/namespaces';
@@ -63,22 +52,23 @@ const vmiPath = (namespace: string, name: string) => `${instancesPath(namespace)
 async function readPodSubject(client: KubeClient, namespace: string, name: string): Promise<Subject> {
   const path = `${CORE}/${namespace}/pods/${encodeURIComponent(name)}`;
   const [pod, events] = await Promise.all([
-    readOne(client, path, explainedPod),
+    readOne(client, path, objects.explainedPod),
     readEvents(client, namespace, [about(name)]),
   ]);
   if (pod === undefined) throw await missing(client, 'pod', namespace, name, `${CORE}/${namespace}/pods`);
   const owner = pod.metadata.ownerReferences?.find(({ kind, controller }) => {
     return controller === true && kind === 'VirtualMachineInstance';
   });
-  const vmi = owner && (await readOne(client, vmiPath(namespace, owner.name), explainedVmi).catch(() => undefined));
+  const vmi =
+    owner && (await readOne(client, vmiPath(namespace, owner.name), objects.explainedVmi).catch(() => undefined));
   return { kind: 'pod', namespace, name, vm: undefined, vmi, launchers: [pod], migrations: [], events, rejections: [] };
 }
 
 /** @throws CliError if nothing has that name; KubeError */
 async function readVmSubject(client: KubeClient, namespace: string, name: string): Promise<Subject> {
   const [vm, vmi] = await Promise.all([
-    readOne(client, `${machinesPath(namespace)}/${encodeURIComponent(name)}`, explainedVm),
-    readOne(client, vmiPath(namespace, name), explainedVmi),
+    readOne(client, `${machinesPath(namespace)}/${encodeURIComponent(name)}`, objects.explainedVm),
+    readOne(client, vmiPath(namespace, name), objects.explainedVmi),
   ]);
   if (vm === undefined && vmi === undefined) {
     throw await missing(client, 'VM', namespace, name, machinesPath(namespace));
@@ -88,7 +78,7 @@ async function readVmSubject(client: KubeClient, namespace: string, name: string
     vmi === undefined
       ? [[], []]
       : await Promise.all([
-          readAll(client, `${CORE}/${namespace}/pods`, explainedPod, query),
+          readAll(client, `${CORE}/${namespace}/pods`, objects.explainedPod, query),
           readIfAllowed(client, ...within(MIGRATIONS, namespace)),
         ]);
   const names = [name, ...launchers.flatMap(({ metadata }) => metadata.name ?? [])];
@@ -105,13 +95,13 @@ async function readVmSubject(client: KubeClient, namespace: string, name: string
 /** By any of these field selectors, newest first. Optional: users who may not read Events get the rest. @throws KubeError */
 async function readEvents(client: Pick<KubeClient, 'get'>, namespace: string, selectors: readonly string[]) {
   const path = `${CORE}/${namespace}/events`;
-  const lists = selectors.map((fieldSelector) => readIfAllowed(client, path, occurrence, { fieldSelector }));
-  return (await Promise.all(lists)).flatMap((list) => list ?? []).sort((a, b) => timeOf(b) - timeOf(a));
+  const lists = selectors.map((fieldSelector) => readIfAllowed(client, path, objects.occurrence, { fieldSelector }));
+  return (await Promise.all(lists)).flatMap((list) => list ?? []).sort((a, b) => objects.timeOf(b) - objects.timeOf(a));
 }
 
 /** An error with existing names, so that a typing error or a wrong namespace is obvious. */
 async function missing(client: KubeClient, what: string, namespace: string, name: string, path: string) {
-  const all = await readIfAllowed(client, path, explainedVm.pick({ metadata: true }));
+  const all = await readIfAllowed(client, path, objects.explainedVm.pick({ metadata: true }));
   const names = (all ?? []).map(({ metadata }) => metadata.name ?? '');
   const close = names.filter((other) => other.includes(name) || name.includes(other));
   const examples = (close.length > 0 ? close : names).slice(0, 5);

@@ -4,14 +4,13 @@ import type { SchedulerFacts } from '../../diagnosis/facts.ts';
 import { hasReadyReplica } from '../../diagnosis/objects.ts';
 import { schedulerFacts } from '../../diagnosis/waiting.ts';
 import { readText } from '../../kube/calls.ts';
-import { type KubeClient, KubeError } from '../../kube/client.ts';
+import type { KubeClient } from '../../kube/client.ts';
 import { hostOfHolder, leasesPath } from '../../kube/cluster-view/leases.ts';
 import { lease, objectMeta } from '../../kube/resources.ts';
 import { NAMESPACE, SCHEDULER, SERVICE } from '../../model/names.ts';
 import type { ClusterAccess } from '../support/cluster.ts';
 import { ArgumentError, CliError, EXIT } from '../support/exit-status.ts';
-import { readIfAllowed, readOne, undefinedIfForbidden } from '../support/lists.ts';
-import type { PodPort } from './port-forward.ts';
+import { readIfAllowed, readOne, tolerant, undefinedIfForbidden } from '../support/lists.ts';
 
 /** The extender's response, or why there is none: text that follows `because`. */
 type ExtenderResponse =
@@ -33,22 +32,21 @@ const countedReplicas = z.object({
 
 type Cluster = Pick<ClusterAccess, 'client' | 'config' | 'requestTimeout'>;
 
+/** The pod of the extender has the leader's name after `prefix`. */
 interface ExtenderLocation {
   readonly namespace: string;
   readonly lease: string;
-  extenderOf(leader: string): PodPort;
+  readonly prefix: string;
+  readonly port: number;
 }
 
-const SIDECAR: ExtenderLocation = {
-  namespace: NAMESPACE,
-  lease: SCHEDULER,
-  extenderOf: (pod) => ({ namespace: NAMESPACE, pod, port: 8082 }),
-};
+const SIDECAR: ExtenderLocation = { namespace: NAMESPACE, lease: SCHEDULER, prefix: '', port: 8082 };
 /** The cluster's own kube-scheduler, with the extender as a static pod on the same host: manifests/scheduler/loopback. */
 const LOOPBACK: ExtenderLocation = {
   namespace: 'kube-system',
   lease: 'kube-scheduler',
-  extenderOf: (host) => ({ namespace: 'kube-system', pod: `${SERVICE}-${host}`, port: 8091 }),
+  prefix: `${SERVICE}-`,
+  port: 8091,
 };
 const denied = (what: string, namespace: string) =>
   ({ missing: 'forbidden', why: `you may not reach the extender (${what} in ${namespace})` }) as const;
@@ -67,27 +65,21 @@ export async function askInCluster(cluster: Cluster, query: Record<string, strin
 /** @returns undefined if there is no such Lease */
 async function askLeader(
   cluster: Cluster,
-  location: ExtenderLocation,
+  { namespace, lease, prefix, port }: ExtenderLocation,
   query: Record<string, string>,
 ): Promise<ExtenderResponse | undefined> {
-  const { namespace, lease } = location;
-  const election = await readElection(cluster.client, location, Date.now()).catch(unlessForbidden);
-  if (election === 'forbidden') return denied('leases', namespace);
-  if (election === undefined) return undefined;
-  const { leader } = election;
-  if (leader === undefined) return { missing: 'absent', why: `no replica of ${lease} is the leader` };
-  const target = location.extenderOf(leader);
+  const { missing, value } = await tolerant(readElection(cluster.client, { namespace, lease }, Date.now()));
+  if (missing === 'forbidden') return denied('leases', namespace);
+  if (value === undefined) return undefined;
+  if (value.leader === undefined) return { missing: 'absent', why: `no replica of ${lease} is the leader` };
+  const target = { namespace, pod: prefix + value.leader, port };
   const { getFromPod, forwardFailure } = await import('./port-forward.ts');
   const silent = (failure: string): SilentExtender => {
     return { missing: 'silent', why: `the extender in pod ${target.pod} did not answer (${failure})`, failure };
   };
   try {
-    const { status, text } = await getFromPod(
-      cluster.config,
-      target,
-      `/explain?${new URLSearchParams(query)}`,
-      cluster,
-    );
+    const path = `/explain?${new URLSearchParams(query)}`;
+    const { status, text } = await getFromPod(cluster.config, target, path, cluster);
     return status === 200 ? { answer: JSON.parse(text) } : silent(text.trim().split('\n')[0] || `${status}`);
   } catch (error) {
     const { status, text } = forwardFailure(error);
@@ -95,11 +87,6 @@ async function askLeader(
     if (status === 404) return { missing: 'absent', why: `the pod ${target.pod}, which leads ${lease}, is gone` };
     return silent(text);
   }
-}
-
-function unlessForbidden(error: unknown): 'forbidden' {
-  if (error instanceof KubeError && error.status === 403) return 'forbidden';
-  throw error;
 }
 
 /** It usually responds in a few hundred milliseconds. */

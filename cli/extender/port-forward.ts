@@ -6,7 +6,7 @@ import type { KubeConfig } from '@kubernetes/client-node';
 import { readText } from '../../kube/calls.ts';
 import { KubeError } from '../../kube/client.ts';
 
-export interface PodPort {
+interface PodPort {
   readonly namespace: string;
   readonly pod: string;
   readonly port: number;

@@ -1,6 +1,5 @@
-import { Command } from 'commander';
 import { withAgent } from '../agent/flags.ts';
-import type { InterferenceFlags } from './run.ts';
+import { Subcommand } from '../support/command.ts';
 
 const EXAMPLES = `
 Examples:
@@ -12,15 +11,14 @@ Examples:
 Exit status: 0 if less than 1 % was taken from every VM in the last minute, 1 if more, 3 if the agent cannot
 be reached, 4 if no agent runs on the node.`;
 
-export function createCommand(): Command {
-  const command = new Command('interference')
-    .description(
-      'Show what was taken from each VM with dedicated CPUs on a node: by interrupts and softirqs, and while its vCPU ' +
-        'threads waited for a CPU, with the most frequent interrupts. The node’s agent answers: directly on the node ' +
-        'itself, else through a port-forward.',
-    )
-    .option('--plan', 'also what is or would be moved with --interrupts move, and what cannot be')
-    .addHelpText('after', EXAMPLES)
-    .action(async (node: string | undefined, flags: InterferenceFlags) => (await import('./run.ts')).run(node, flags));
-  return withAgent(command);
-}
+const DESCRIPTION =
+  'Show what was taken from each VM with dedicated CPUs on a node: by interrupts and softirqs, and while its vCPU ' +
+  'threads waited for a CPU, with the most frequent interrupts. The node’s agent answers: directly on the node ' +
+  'itself, else through a port-forward.';
+
+export const createCommand = () => {
+  const plan = 'also what is or would be moved with --interrupts move, and what cannot be';
+  return withAgent(new Subcommand('interference', DESCRIPTION, EXAMPLES).option('--plan', plan)).runs(
+    () => import('./run.ts'),
+  );
+};

@@ -1,8 +1,8 @@
 import type { DisturbedVm, InterferenceStatus, MovedItem } from '../../model/agent-status.ts';
 import { countText } from '../../model/amounts.ts';
 import { groupBy } from '../../model/lists.ts';
+import { fetchInterference, sourceText, vmNameOf } from '../agent/ask.ts';
 import { type AgentFlags, usingAgent } from '../agent/flags.ts';
-import { fetchInterference, sourceText, vmNameOf } from '../agent/interference.ts';
 import { numbersOf } from '../support/cpus.ts';
 import { EXIT } from '../support/exit-status.ts';
 import { ageText, print } from '../support/output.ts';
@@ -11,7 +11,7 @@ import { someNames, tableLines } from '../support/terminal.ts';
 /** Share of the time of a VM's CPUs from which on the command reports it, as the alert does. */
 const MAX_SHARE = 0.01;
 
-export interface InterferenceFlags extends AgentFlags {
+interface InterferenceFlags extends AgentFlags {
   readonly plan?: boolean;
 }
 

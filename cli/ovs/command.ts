@@ -1,5 +1,5 @@
-import { Command } from 'commander';
-import { type AgentFlags, withAgent } from '../agent/flags.ts';
+import { withAgent } from '../agent/flags.ts';
+import { Subcommand } from '../support/command.ts';
 
 const EXAMPLES = `
 Examples:
@@ -10,15 +10,11 @@ Examples:
 Exit status: 0 if every thread is on its CPUs, 1 if not, 3 if the agent cannot be reached, 4 if
 no agent runs on the node.`;
 
-export function createCommand(): Command {
-  const status = new Command('status')
-    .description(
-      'Show every thread of Open vSwitch: the CPUs it may run on, the CPUs it should run on, and why. The node’s ' +
-        'agent answers: directly on the node itself, else through a port-forward.',
-    )
-    .addHelpText('after', EXAMPLES)
-    .action(async (node: string | undefined, flags: AgentFlags) => (await import('./run.ts')).run(node, flags));
-  return new Command('ovs')
-    .description('Show where the threads of Open vSwitch run on a node.')
-    .addCommand(withAgent(status));
-}
+const DESCRIPTION =
+  'Show every thread of Open vSwitch: the CPUs it may run on, the CPUs it should run on, and why. The node’s ' +
+  'agent answers: directly on the node itself, else through a port-forward.';
+
+export const createCommand = () =>
+  new Subcommand('ovs', 'Show where the threads of Open vSwitch run on a node.').addCommand(
+    withAgent(new Subcommand('status', DESCRIPTION, EXAMPLES)).runs(() => import('./run.ts')),
+  );

@@ -1,24 +1,16 @@
 import type { OvsStatus } from '../../model/agent-status.ts';
 import { countText, cpuListText } from '../../model/amounts.ts';
+import * as agents from '../agent/ask.ts';
 import { type AgentFlags, usingAgent } from '../agent/flags.ts';
-import {
-  alike,
-  fetchOvsStatus,
-  isOnDesiredCpus,
-  isSwitchInOrder,
-  noteOf,
-  type OvsThread,
-  threadKind,
-} from '../agent/ovs-status.ts';
 import { numbersOf } from '../support/cpus.ts';
 import { EXIT } from '../support/exit-status.ts';
 import { print } from '../support/output.ts';
 
 /** Prints the threads of Open vSwitch on a node; without a name, on this machine. @throws CliError, KubeError */
 export async function run(node: string | undefined, { output, ...flags }: AgentFlags): Promise<void> {
-  const status = await usingAgent(node, flags, fetchOvsStatus);
+  const status = await usingAgent(node, flags, agents.fetchOvsStatus);
   await print(output, ovsStatusData(status), { text: (_, wide) => statusLines(status, wide).slice(0, -1) });
-  process.exitCode = isSwitchInOrder(status) ? EXIT.ok : EXIT.findings;
+  process.exitCode = agents.isSwitchInOrder(status) ? EXIT.ok : EXIT.findings;
 }
 
 /** Output of `plumbline ovs status -o json`: docs/schemas/ovs-status.json. */
@@ -26,7 +18,7 @@ function ovsStatusData(status: OvsStatus) {
   const listed = (cpus: string | null) => (cpus === null ? null : numbersOf(cpus));
   return {
     ...status,
-    inOrder: isSwitchInOrder(status),
+    inOrder: agents.isSwitchInOrder(status),
     desired: listed(status.desired),
     processes: status.processes.map(({ threads, ...process }) => ({
       ...process,
@@ -34,7 +26,7 @@ function ovsStatusData(status: OvsStatus) {
         ...thread,
         allowed: numbersOf(thread.allowed),
         desired: listed(thread.desired),
-        inPlace: isOnDesiredCpus(thread),
+        inPlace: agents.isOnDesiredCpus(thread),
       })),
     })),
   };
@@ -56,19 +48,19 @@ function statusLines(status: OvsStatus, each = false): string[] {
       '',
       `${name}${role === 'daemon' ? '' : ` ${role}`} (pid ${pid}), ${countText(threads.length, 'thread')}`,
     );
-    for (const group of each ? threads.map((thread) => [thread]) : alike(threads)) lines.push(threadLine(group));
+    for (const group of each ? threads.map((thread) => [thread]) : agents.alike(threads)) lines.push(threadLine(group));
   }
   if (processes.length === 0) lines.push('', 'no Open vSwitch daemon found');
   return [...lines, ''];
 }
 
-function threadLine(group: readonly OvsThread[]): string {
+function threadLine(group: readonly agents.OvsThread[]): string {
   const [thread] = group;
   if (thread === undefined) return '';
   const { allowed, desired } = thread;
-  const who = group.length === 1 ? `${thread.tid} ${thread.name}` : `${group.length} x ${threadKind(thread)}`;
-  const reason = noteOf(thread);
+  const who = group.length === 1 ? `${thread.tid} ${thread.name}` : `${group.length} x ${agents.threadKind(thread)}`;
+  const reason = agents.noteOf(thread);
   const misplaced = `desired ${desired}: ${reason || 'not moved yet'}`;
-  const verdict = isOnDesiredCpus(thread) ? 'as desired' : misplaced;
+  const verdict = agents.isOnDesiredCpus(thread) ? 'as desired' : misplaced;
   return `  ${who.padEnd(28)} ${allowed.padEnd(16)} ${desired === null ? reason : verdict}`.trimEnd();
 }

@@ -1,7 +1,5 @@
-import { Command, Option } from 'commander';
-import { wholeNumber } from '../support/arguments.ts';
-import { withCluster, withNamespace } from '../support/cluster.ts';
-import { withOutput } from '../support/output.ts';
+import { Option } from 'commander';
+import { Subcommand, wholeNumber } from '../support/command.ts';
 import type { SimulateFlags } from './run.ts';
 
 const EXAMPLES = `
@@ -19,19 +17,18 @@ Examples:
 
 Exit status: 0 if all requested VMs fit, 1 if some do not. With --without: 0 if every VM would migrate, 1 if not. With --replay: 0 if this version predicts what the kubelet did, 1 if not.`;
 
-const TOPOLOGY = '2x16x2';
+const DEFAULT_TOPOLOGY = '2x16x2';
 
 const gather = (value: string, before: readonly string[] = []) => [...before, value];
 
-export function createCommand(): Command {
-  const policies = ['none', 'best-effort', 'restricted', 'single-numa-node'];
-  const policy = new Option('--topology-manager <policy>', 'policy of the kubelets of hypothetical nodes').choices(
-    policies,
-  );
-  const command = new Command('simulate')
-    .description(
-      'Place VMs on this cluster, or on hypothetical nodes, as the extender and kubelets would: how many fit, and what is wasted.',
-    )
+const POLICIES = ['none', 'best-effort', 'restricted', 'single-numa-node'];
+
+export const createCommand = () =>
+  new Subcommand(
+    'simulate',
+    'Place VMs on this cluster, or on hypothetical nodes, as the extender and kubelets would: how many fit, and what is wasted.',
+    EXAMPLES,
+  )
     .option('--vm <shape>', 'VMs of this shape, such as 4c2t@physnet0:10; may be repeated', gather)
     .option(
       '-f, --filename <file>',
@@ -45,11 +42,15 @@ export function createCommand(): Command {
     )
     .option(
       '--topology <SxCxT>',
-      `topology of each hypothetical node: NUMA nodes x cores of each x threads; default: ${TOPOLOGY}`,
+      `topology of each hypothetical node: NUMA nodes x cores of each x threads; default: ${DEFAULT_TOPOLOGY}`,
     )
     .option('--physnet <name=cells>', 'a physnet of the hypothetical nodes and its NUMA nodes; may be repeated', gather)
     .option('--reserved <cpus>', 'reserved CPUs of the hypothetical nodes; default: the first core')
-    .addOption(policy.default('best-effort'))
+    .addOption(
+      new Option('--topology-manager <policy>', 'policy of the kubelets of hypothetical nodes')
+        .choices(POLICIES)
+        .default('best-effort'),
+    )
     .option('--kubelet <version>', 'kubelet version of the hypothetical nodes', 'v1.36.2')
     .option(
       '--without <nodes>',
@@ -59,10 +60,7 @@ export function createCommand(): Command {
       '--replay <file>',
       'repeat a prediction from the extender’s log, a line with "replay"; - for standard input',
     )
-    .addHelpText('after', EXAMPLES)
-    .action(async ({ vm = [], filename = [], physnet = [], ...flags }: SimulateFlags) => {
-      const { run } = await import('./run.ts');
-      return run({ vm, filename, physnet, ...flags }, TOPOLOGY);
-    });
-  return withOutput(withNamespace(withCluster(command)), ['json', 'yaml', 'wide']);
-}
+    .withCluster()
+    .withNamespace()
+    .withOutput('json', 'yaml', 'wide')
+    .action(async (flags: SimulateFlags) => (await import('./run.ts')).run(flags, DEFAULT_TOPOLOGY));

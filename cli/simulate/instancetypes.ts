@@ -7,44 +7,47 @@ import { readOne } from '../support/lists.ts';
 
 /** The fields that decide a launcher's placement. Source: KubeVirt 1.9, pkg/instancetype/apply, preference/apply. */
 
-interface InstancetypeShape {
-  readonly nodeSelector?: Readonly<Record<string, string>> | null | undefined;
-  readonly annotations?: Readonly<Record<string, string>> | null | undefined;
-  readonly cpu: {
-    readonly guest: number;
-    readonly dedicatedCPUPlacement?: boolean | null | undefined;
-    readonly isolateEmulatorThread?: boolean | null | undefined;
-    readonly numa?: { readonly guestMappingPassthrough?: object | undefined } | null | undefined;
-  };
-  readonly memory: {
-    readonly guest: string;
-    readonly hugepages?: { readonly pageSize?: string | undefined } | null | undefined;
-  };
-  readonly gpus?: readonly { readonly deviceName?: string | undefined }[] | null | undefined;
-  readonly hostDevices?: readonly { readonly deviceName?: string | undefined }[] | null | undefined;
-  readonly ioThreadsPolicy?: string | null | undefined;
-  readonly ioThreads?: { readonly supplementalPoolThreadCount?: number | undefined } | null | undefined;
-}
+const texts = z.record(z.string(), z.string()).nullish();
+const devices = z.array(z.object({ deviceName: z.string().optional() })).nullish();
 
-interface PreferenceShape {
-  readonly annotations?: Readonly<Record<string, string>> | null | undefined;
-  readonly preferSpreadSocketToCoreRatio?: number | null | undefined;
-  readonly cpu?:
-    | {
-        readonly preferredCPUTopology?: string | null | undefined;
-        readonly spreadOptions?: { readonly across?: string | null; readonly ratio?: number | null } | null | undefined;
-      }
-    | null
-    | undefined;
-}
+const instancetypeSpec = z.object({
+  nodeSelector: texts,
+  annotations: texts,
+  cpu: z.object({
+    guest: z.number().int().min(1),
+    dedicatedCPUPlacement: z.boolean().nullish(),
+    isolateEmulatorThread: z.boolean().nullish(),
+    numa: z.object({ guestMappingPassthrough: z.object({}).optional() }).nullish(),
+  }),
+  memory: z.object({
+    guest: z.union([z.string(), z.number()]).transform(String),
+    hugepages: z.object({ pageSize: z.string().optional() }).nullish(),
+  }),
+  gpus: devices,
+  hostDevices: devices,
+  ioThreadsPolicy: z.string().nullish(),
+  ioThreads: z.object({ supplementalPoolThreadCount: z.number().optional() }).nullish(),
+});
+const preferenceSpec = z.object({
+  annotations: texts,
+  preferSpreadSocketToCoreRatio: z.number().nullish(),
+  cpu: z
+    .object({
+      preferredCPUTopology: z.string().nullish(),
+      spreadOptions: z.object({ across: z.string().nullish(), ratio: z.number().nullish() }).nullish(),
+    })
+    .nullish(),
+});
+type Instancetype = z.infer<typeof instancetypeSpec>;
+type Preference = z.infer<typeof preferenceSpec>;
 
 type StartingVmi = VmiShape & { readonly spec: VmiShape['spec'] & SelectingSpec };
 
 /** A field of the VM itself takes precedence where KubeVirt allows one. */
 function expandVmi<Vmi extends StartingVmi>(
   vmi: Vmi,
-  instancetype: InstancetypeShape | undefined,
-  preference: PreferenceShape | undefined,
+  instancetype: Instancetype | undefined,
+  preference: Preference | undefined,
 ): Vmi {
   const annotations = { ...preference?.annotations, ...instancetype?.annotations, ...vmi.metadata.annotations };
   const metadata = { ...vmi.metadata, annotations };
@@ -79,7 +82,7 @@ function expandVmi<Vmi extends StartingVmi>(
 
 const SPREAD_RATIO = 2;
 
-function topologyOf(vcpus: number, preference: PreferenceShape | undefined) {
+function topologyOf(vcpus: number, preference: Preference | undefined) {
   const { preferredCPUTopology, spreadOptions } = preference?.cpu ?? {};
   const singleCpu = { sockets: 1, cores: 1, threads: 1 };
   if (vcpus === 1) return singleCpu;
@@ -110,50 +113,6 @@ export const matcher = z
   .nullish();
 export type Matcher = z.infer<typeof matcher>;
 
-const texts = z.record(z.string(), z.string()).nullish();
-const devices = z.array(z.object({ deviceName: z.string().optional() })).nullish();
-const quantity = z.union([z.string(), z.number()]).transform(String);
-
-const instancetypeSpec: z.ZodType<InstancetypeShape> = z.object({
-  nodeSelector: texts,
-  annotations: texts,
-  cpu: z.object({
-    guest: z.number().int().min(1),
-    dedicatedCPUPlacement: z.boolean().nullish(),
-    isolateEmulatorThread: z.boolean().nullish(),
-    numa: z.object({ guestMappingPassthrough: z.object({}).optional() }).nullish(),
-  }),
-  memory: z.object({ guest: quantity, hugepages: z.object({ pageSize: z.string().optional() }).nullish() }),
-  gpus: devices,
-  hostDevices: devices,
-  ioThreadsPolicy: z.string().nullish(),
-  ioThreads: z.object({ supplementalPoolThreadCount: z.number().optional() }).nullish(),
-});
-const preferenceSpec: z.ZodType<PreferenceShape> = z.object({
-  annotations: texts,
-  preferSpreadSocketToCoreRatio: z.number().nullish(),
-  cpu: z
-    .object({
-      preferredCPUTopology: z.string().nullish(),
-      spreadOptions: z
-        .object({
-          across: z
-            .string()
-            .nullish()
-            .transform((across) => across ?? null),
-          ratio: z
-            .number()
-            .nullish()
-            .transform((ratio) => ratio ?? null),
-        })
-        .nullish(),
-    })
-    .nullish(),
-});
-
-const SCHEMAS = { instancetype: instancetypeSpec, preference: preferenceSpec } as const;
-type Role = keyof typeof SCHEMAS;
-
 /** The kinds of the API group, with their plural. */
 const KIND = /^VirtualMachine(Cluster)?(Instancetype|Preference)$/i;
 const GROUP = '/apis/instancetype.kubevirt.io/v1beta1';
@@ -182,7 +141,10 @@ export async function expandVm<Vm extends MatchedVm>(
   files: readonly InstancetypeObject[],
   client: Pick<KubeClient, 'get'> | undefined,
 ): Promise<Vm> {
-  const read = async <Spec>(role: Role, schema: z.ZodType<Spec>): Promise<Spec | undefined> => {
+  const read = async <Spec>(
+    role: 'instancetype' | 'preference',
+    schema: z.ZodType<Spec>,
+  ): Promise<Spec | undefined> => {
     const reference = vm[role];
     if (reference == null) return undefined;
     const spec = await specOf(vm, role, reference, { files, client });
@@ -202,7 +164,7 @@ interface Sources {
   readonly client: Pick<KubeClient, 'get'> | undefined;
 }
 
-async function specOf(vm: MatchedVm, role: Role, reference: NonNullable<Matcher>, { files, client }: Sources) {
+async function specOf(vm: MatchedVm, role: string, reference: NonNullable<Matcher>, { files, client }: Sources) {
   const { name, inferFromVolume } = reference;
   const what = `VM ${vm.name}: its ${role}`;
   if (!name) {

@@ -4,30 +4,21 @@ import { countText, cpusText } from '../../model/amounts.ts';
 import { CPUS_FROM_CLAIM } from '../../model/launcher/annotation.ts';
 import { withoutThreads } from '../../model/launcher/cpus.ts';
 import type { SelectingSpec } from '../../model/launcher/node-selection.ts';
+import { groupBy } from '../../model/lists.ts';
 import { type ClusterFlags, usingCluster } from '../support/cluster.ts';
 import { EXIT, usageError } from '../support/exit-status.ts';
 import { createProgress, type OutputFormat, print } from '../support/output.ts';
 import { joinParts, type Line, paint, someNames, tableLines, wrap } from '../support/terminal.ts';
-import { type Demand, demandOf, parseShape } from './demand.ts';
-import { readVmFile, requiredNetworks, type VmFile } from './file.ts';
+import { type Demand, demandOf, parseShape, readVmFile, requiredNetworks, type VmFile } from './demand.ts';
 import { expandVm } from './instancetypes.ts';
 import { runReplay } from './replay.ts';
-import {
-  candidatesOf,
-  hostsForDemands,
-  hypothetical,
-  type Invention,
-  inventNodes,
-  readScene,
-  type Scene,
-} from './scene.ts';
+import * as scenes from './scene.ts';
 import { type DemandOutcome, type Simulation, simulate } from './simulate.ts';
 import { runWithout } from './without.ts';
 
-export interface SimulateFlags extends ClusterFlags, Partial<Invention> {
-  readonly vm: readonly string[];
-  readonly filename: readonly string[];
-  readonly physnet: readonly string[];
+export interface SimulateFlags extends ClusterFlags, Partial<scenes.Invention> {
+  readonly vm?: readonly string[];
+  readonly filename?: readonly string[];
   readonly topologyManager: string;
   readonly kubelet: string;
   readonly replay?: string;
@@ -39,7 +30,8 @@ export const isShort = ({ requested, placed }: DemandOutcome) => requested !== u
 
 /** Prints how many of the requested VMs fit. @param defaultTopology of hypothetical nodes @throws CliError, KubeError */
 export async function run(flags: SimulateFlags, defaultTopology: string): Promise<void> {
-  const hasVms = flags.vm.length + flags.filename.length > 0;
+  const { vm: shapes = [], filename: paths = [], physnet = [], nodes, topology = defaultTopology } = flags;
+  const hasVms = shapes.length + paths.length > 0;
   if (flags.replay !== undefined) {
     if (hasVms) throw usageError('--replay repeats one prediction: use it without --vm and -f');
     return runReplay(flags.replay, flags.output);
@@ -57,15 +49,15 @@ export async function run(flags: SimulateFlags, defaultTopology: string): Promis
     throw usageError(`--${only} is for hypothetical nodes: add --nodes, such as --nodes 100`);
   }
   // Reports errors in the command line or a file before it queries the cluster.
-  for (const text of flags.vm) parseShape(text);
-  const files = flags.filename.map((path) => readVmFile(path, flags.namespace ?? 'default'));
-  const { nodes, topology = defaultTopology } = flags;
+  for (const text of shapes) parseShape(text);
+  const files = paths.map((path) => readVmFile(path, flags.namespace ?? 'default'));
+  const invention = nodes === undefined ? undefined : { ...flags, physnet, nodes, topology };
   const { demands, targets, notes, isComplete } =
-    nodes === undefined
+    invention === undefined
       ? await usingCluster(flags, async ({ client }) =>
-          prepare(flags.vm, files, await readScene(client, Date.now()), client),
+          prepare(shapes, files, await scenes.readScene(client, Date.now()), client),
         )
-      : await prepare(flags.vm, files, hypothetical(inventNodes({ ...flags, nodes, topology })));
+      : await prepare(shapes, files, scenes.hypothetical(scenes.inventNodes(invention)));
   const progress = createProgress();
   const requested = demands.reduce((sum, { count }) => sum + (count ?? 0), 0);
   const update = (placed: number) =>
@@ -73,7 +65,7 @@ export async function run(flags: SimulateFlags, defaultTopology: string): Promis
   const result = simulate(targets.hosts, demands, update, targets.circumstances);
   progress.end();
   const allNotes = [
-    ...(nodes === undefined ? [] : [assumedText({ ...flags, nodes, topology })]),
+    ...(invention === undefined ? [] : [assumedText(invention)]),
     ...notes,
     ...threadNotes(result, demands, targets.hosts),
     ...targets.notes,
@@ -85,7 +77,7 @@ export async function run(flags: SimulateFlags, defaultTopology: string): Promis
   process.exitCode = fits ? EXIT.ok : EXIT.findings;
 }
 
-function assumedText({ topology, reserved, topologyManager, kubelet, physnet }: Invention): string {
+function assumedText({ topology, reserved, topologyManager, kubelet, physnet }: scenes.Invention): string {
   const networks = physnet.length === 0 ? 'no networks' : `networks ${physnet.join(', ')}`;
   return (
     `assumed nodes: ${topology} (NUMA nodes x cores x threads), reserved ${reserved ?? 'the first core'}, ` +
@@ -129,6 +121,9 @@ export function simulationLines(result: Simulation, notes: readonly string[], wi
   const share = (part: number) =>
     `${cpusText(part)} (${usable === 0 ? 0 : ((100 * part) / usable).toFixed(1)} % of those that VMs can have)`;
   const before = cpus.before === 0 ? '' : `, ${cpus.before} already owned`;
+  const byNode = Object.entries(placements).sort();
+  const nodeRows = byNode.map(([node, names]): Line => [`  ${node}: `, ...joinParts(grouped(names), ', ')]);
+  const remarks = notes.flatMap((note) => wrap(`(${note})`, columns)).map((line): Line => [paint('dim', line)]);
   return [
     `${countText(nodes, 'node')}, ${cpusText(cpus.total)}: ${cpus.reserved} reserved${before}`,
     '',
@@ -142,18 +137,8 @@ export function simulationLines(result: Simulation, notes: readonly string[], wi
     `  free       ${share(cpus.free)}`,
     `  stranded   ${share(cpus.stranded)}: free on nodes where none of these VMs fits`,
     ...(splitCores > 0 ? [`  ${countText(splitCores, 'core')} used in part`] : []),
-    ...(wide
-      ? [
-          '',
-          [paint('bold', 'Nodes')],
-          ...Object.entries(placements)
-            .sort()
-            .map(([node, names]) => [`  ${node}: `, ...joinParts(grouped(names), ', ')]),
-        ]
-      : []),
-    ...(notes.length > 0
-      ? ['', ...notes.flatMap((note) => wrap(`(${note})`, columns)).map((line) => [paint('dim', line)])]
-      : []),
+    ...(wide ? ['', [paint('bold', 'Nodes')], ...nodeRows] : []),
+    ...(remarks.length > 0 ? ['', ...remarks] : []),
   ];
 }
 
@@ -166,21 +151,20 @@ function refusalLines({ name, refusals, requested, placed }: DemandOutcome, colu
 }
 
 function grouped(names: readonly string[]): string[] {
-  const counts = new Map<string, number>();
-  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
-  return [...counts].map(([name, number]) => (number === 1 ? name : `${number} ${name}`));
+  const groups = groupBy(names, (name) => name);
+  return [...groups].map(([name, { length }]) => (length === 1 ? name : `${length} ${name}`));
 }
 
 /** @param client undefined without a cluster @throws CliError, KubeError */
 export async function prepare(
   shapes: readonly string[],
   files: readonly VmFile[],
-  scene: Scene,
+  scene: scenes.Scene,
   client?: Pick<KubeClient, 'get'>,
 ) {
   const reported = hostsOf(scene.topologies);
   const threadsOf = (spec: SelectingSpec) =>
-    candidatesOf(scene, reported, spec).map(({ host }) => host.host.threadsPerCore);
+    scenes.candidatesOf(scene, reported, spec).map(({ host }) => host.host.threadsPerCore);
   const instancetypes = files.flatMap((file) => file.instancetypes);
   const notes: string[] = [];
   /** VMs whose place is not predicted. */
@@ -206,7 +190,7 @@ export async function prepare(
   demands.push(...shapes.map((text) => demandOf(parseShape(text), threadsOf({}))));
   return {
     demands,
-    targets: hostsForDemands(scene, reported, demands),
+    targets: scenes.hostsForDemands(scene, reported, demands),
     notes: [...unknown, ...notes],
     isComplete: unknown.length === 0,
   };

@@ -59,15 +59,11 @@ export function hostsForDemands(scene: Scene, { hosts, unusable }: Hosts, demand
   const why = new Map<string, string>();
   const exclude = (name: string, text: string | false | undefined) => text && why.set(name, text);
   for (const [name, text] of unusable) exclude(name, text);
+  const toleratesCordon = demands.some(({ spec }) => toleratesAll(spec.tolerations, [CORDON]));
   for (const [name, node] of byName) {
     if (!unusable.has(name) && !hosts.some((host) => host.name === name)) exclude(name, NO_CURRENT_REPORT);
     exclude(name, deadDpu(node) && 'its DPU is dead');
-    exclude(
-      name,
-      node.spec?.unschedulable === true &&
-        !demands.some(({ spec }) => toleratesAll(spec.tolerations, [CORDON])) &&
-        'it is cordoned',
-    );
+    exclude(name, node.spec?.unschedulable === true && !toleratesCordon && 'it is cordoned');
   }
   for (const { name } of hosts) {
     exclude(name, scene.silent.has(name) && STOPPED_REPORT);
@@ -111,9 +107,8 @@ function circumstancesOf(scene: Scene, byName: ReadonlyMap<string, ExplainedNode
     );
     const inFlight = (scene.inFlight.get(name) ?? []).filter(({ request }) => !host.owners.has(request.uid));
     const texts = demands.map((demand) => refusals.get(demand)?.text ?? '');
-    const key =
-      inFlight.length > 0 ? `in flight on ${name}` : texts.some((text) => text !== '') ? texts.join('\n') : '';
-    return { key, refusals, inFlight };
+    const refusalKey = texts.some((text) => text !== '') ? texts.join('\n') : '';
+    return { key: inFlight.length > 0 ? `in flight on ${name}` : refusalKey, refusals, inFlight };
   };
 }
 

@@ -100,13 +100,13 @@ function missingDevice({ needs }: Demand, { devices }: PlacementHost): Refused |
 }
 
 function bestOf(classes: ReadonlyMap<string, Class>, demand: Demand): Class | undefined {
-  let best: { readonly nodeClass: Class; readonly score: number } | undefined;
+  let best: { readonly nodeClass?: Class; readonly score: number } = { score: Number.NEGATIVE_INFINITY };
   for (const nodeClass of classes.values()) {
     const verdict = verdictOn(nodeClass, demand);
-    if (!verdict.fits || verdict.cpus === undefined) continue;
-    if (best === undefined || verdict.score > best.score) best = { nodeClass, score: verdict.score };
+    if (verdict.fits && verdict.cpus !== undefined && verdict.score > best.score)
+      best = { nodeClass, score: verdict.score };
   }
-  return best?.nodeClass;
+  return best.nodeClass;
 }
 
 function give(classes: Map<string, Class>, from: Class, demand: Demand, uid: string): string {

@@ -66,13 +66,8 @@ export function drainLines({ nodes, vms, orderMatters, notes }: PlannedDrain, wi
 function rowOf({ namespace, name, node, place }: DrainedVm): string[] {
   const { node: to = '', cpus, numaNodes = [], equal = 1 } = place ?? {};
   const others = equal > 1 ? `, or ${countText(equal - 1, 'other')}` : '';
-  return [
-    `${namespace}/${name}`,
-    node,
-    to + others,
-    cpus?.isEmpty === false ? `${cpus}` : 'shared',
-    numaNodes.join(','),
-  ];
+  const cpuText = cpus?.isEmpty === false ? `${cpus}` : 'shared';
+  return [`${namespace}/${name}`, node, to + others, cpuText, numaNodes.join(',')];
 }
 
 function otherLines(vm: DrainedVm, columns: number): Line[] {

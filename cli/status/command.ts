@@ -1,6 +1,4 @@
-import { Command } from 'commander';
-import { withCluster, withNamespace } from '../support/cluster.ts';
-import { seconds, withOutput } from '../support/output.ts';
+import { intervalSeconds, Subcommand } from '../support/command.ts';
 import type { StatusFlags } from './run.ts';
 
 const REFRESH_SECONDS = 5;
@@ -15,14 +13,19 @@ Examples:
 
 Exit status: 0 nothing waits and nothing is wrong, 1 something is listed, 3 the cluster cannot be queried.`;
 
-export function createCommand(): Command {
-  const command = new Command('status')
-    .description(
-      'Show the VMs that do not run, or run but not as requested, and why; agents that are silent, DPUs that are dead, and kubelets that did not do as predicted.',
-    )
+export const createCommand = () =>
+  new Subcommand(
+    'status',
+    'Show the VMs that do not run, or run but not as requested, and why; agents that are silent, DPUs that are dead, and kubelets that did not do as predicted.',
+    EXAMPLES,
+  )
     .option('-A, --all-namespaces', 'VMs of all namespaces')
-    .option('-w, --watch [seconds]', `refresh until interrupted; default: every ${REFRESH_SECONDS} seconds`, seconds)
-    .addHelpText('after', EXAMPLES)
+    .option(
+      '-w, --watch [seconds]',
+      `refresh until interrupted; default: every ${REFRESH_SECONDS} seconds`,
+      intervalSeconds,
+    )
+    .withCluster()
+    .withNamespace()
+    .withOutput('json', 'yaml', 'wide', 'name')
     .action(async (flags: StatusFlags) => (await import('./run.ts')).run(flags, REFRESH_SECONDS));
-  return withOutput(withNamespace(withCluster(command)), ['json', 'yaml', 'wide', 'name']);
-}

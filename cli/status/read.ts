@@ -1,5 +1,12 @@
 import { hostsOf } from '../../diagnosis/hosts.ts';
-import { deadDpu, dpuRestart, hasReadyReplica, NO_READY_REPLICA, timeOf } from '../../diagnosis/objects.ts';
+import {
+  deadDpu,
+  dpuRestart,
+  type ExplainedNode,
+  hasReadyReplica,
+  NO_READY_REPLICA,
+  timeOf,
+} from '../../diagnosis/objects.ts';
 import { VERDICTS } from '../../diagnosis/reasons.ts';
 import type { Stage, VmState } from '../../diagnosis/state.ts';
 import { isVerified } from '../../diagnosis/vm-facts.ts';
@@ -43,8 +50,11 @@ const RECENT_MILLISECONDS = 3600 * 1000;
 
 /** @param namespace undefined: all @param now milliseconds since 1970 @throws CliError if absent; KubeError */
 export async function readStatus(cluster: Pick<ClusterAccess, 'client'>, namespace: string | undefined, now: number) {
-  const facts = await readStatusFacts(cluster.client, namespace, now);
-  const { topologies, nodes, agents, machines, instances, launchers, migrations } = facts;
+  const { topologies, nodes, agents, machines, instances, launchers, migrations, ...facts } = await readStatusFacts(
+    cluster.client,
+    namespace,
+    now,
+  );
   const { scheduler, cannotEvict, rejections, differences, deployments, webhooksOff } = facts;
   if (namespace !== undefined && launchers.length === 0 && (machines ?? []).length === 0)
     await assertNamespace(cluster.client, namespace);
@@ -78,14 +88,8 @@ export async function readStatus(cluster: Pick<ClusterAccess, 'client'>, namespa
       .filter((deployment) => !hasReadyReplica(deployment))
       .map(({ metadata: { name = '' } }) => ({ deployment: name, text: NO_READY_REPLICA })),
     silentAgents: silent.sort().map((node) => ({ node, silentSeconds: Math.round(agents.value?.ages.get(node) ?? 0) })),
-    deadDpus: (nodes ?? []).flatMap((node) => {
-      const text = deadDpu(node);
-      return text === undefined ? [] : [{ node: node.metadata.name ?? '', text }];
-    }),
-    restartedDpus: (nodes ?? []).flatMap((node) => {
-      const restart = dpuRestart(node);
-      return restart === undefined ? [] : [{ node: node.metadata.name ?? '', text: restart.text }];
-    }),
+    deadDpus: (nodes ?? []).flatMap((node) => textOfNode(node, deadDpu(node))),
+    restartedDpus: (nodes ?? []).flatMap((node) => textOfNode(node, dpuRestart(node)?.text)),
     falseConditions: topologies.flatMap(({ metadata, status }) =>
       (status?.conditions ?? [])
         .filter((condition) => condition.status === 'False')
@@ -100,19 +104,19 @@ export async function readStatus(cluster: Pick<ClusterAccess, 'client'>, namespa
         text: message ?? '',
       })),
     notes: [
-      ...(deployments === undefined
-        ? [`you may not read Deployments of ${NAMESPACE}: those that are not ready are not shown`]
-        : []),
-      ...(nodes === undefined ? ['you may not read nodes: dead and restarted DPUs are not shown'] : []),
-      ...(agents.missing === 'forbidden' ? ['you may not read the agents’ Leases: silent agents are not shown'] : []),
-      ...(machines === undefined
-        ? ['VMs are not readable (no permission, or KubeVirt is not installed): those without a launcher are not shown']
-        : []),
-      ...(differences === undefined
-        ? ['you may not read Events of all namespaces: wrong predictions are not shown']
-        : []),
-    ],
+      deployments === undefined &&
+        `you may not read Deployments of ${NAMESPACE}: those that are not ready are not shown`,
+      nodes === undefined && 'you may not read nodes: dead and restarted DPUs are not shown',
+      agents.missing === 'forbidden' && 'you may not read the agents’ Leases: silent agents are not shown',
+      machines === undefined &&
+        'VMs are not readable (no permission, or KubeVirt is not installed): those without a launcher are not shown',
+      differences === undefined && 'you may not read Events of all namespaces: wrong predictions are not shown',
+    ].filter((note) => note !== false),
   };
+}
+
+function textOfNode({ metadata: { name = '' } }: ExplainedNode, text: string | undefined) {
+  return text === undefined ? [] : [{ node: name, text }];
 }
 
 /** @throws CliError if the namespace does not exist; KubeError */

@@ -1,4 +1,5 @@
 import { countText } from '../../model/amounts.ts';
+import { groupBy } from '../../model/lists.ts';
 import { type ClusterFlags, usingCluster } from '../support/cluster.ts';
 import { EXIT } from '../support/exit-status.ts';
 import { ageText, type OutputFormat, print } from '../support/output.ts';
@@ -17,10 +18,10 @@ const isQuiet = ({ notes, ...lists }: ClusterStatus) => Object.values(lists).eve
 /** Once or repeatedly. @param usualSeconds between views without a number in the flags @throws CliError, KubeError */
 export function run(flags: StatusFlags, usualSeconds: number): Promise<void> {
   const { output, watch, allNamespaces } = flags;
-  const seconds = typeof watch === 'number' ? watch : usualSeconds;
+  const seconds = watch === true ? usualSeconds : watch;
   return usingCluster(flags, (cluster) => {
     const namespace = allNamespaces ? undefined : cluster.namespace;
-    return showRepeatedly(output, watch === undefined ? undefined : seconds, {
+    return showRepeatedly(output, seconds, {
       read: () => readStatus(cluster, namespace, Date.now()),
       lines: (status, terminal, wide) => statusLines(status, namespace, terminal, wide),
       show: async (status) => {
@@ -34,11 +35,8 @@ export function run(flags: StatusFlags, usualSeconds: number): Promise<void> {
   });
 }
 
-const listedVms = ({ waiting, notAsRequested, migrations }: ClusterStatus) => [
-  ...waiting,
-  ...notAsRequested,
-  ...migrations,
-];
+const listedVms = ({ waiting, notAsRequested, migrations }: ClusterStatus) =>
+  [waiting, notAsRequested, migrations].flat();
 
 function namesOf(status: ClusterStatus, namespace: string | undefined): string[] {
   return listedVms(status).map((vm) => (namespace === undefined ? `${vm.namespace}/${vm.name}` : `vm/${vm.name}`));
@@ -48,15 +46,13 @@ function namesOf(status: ClusterStatus, namespace: string | undefined): string[]
 const MAX_EQUAL = 10;
 
 function folded(list: readonly ListedVm[], most: number) {
-  const counts = new Map<string, number>();
-  const listed = list.filter(({ reason, text }) => {
-    const key = `${reason} ${text}`;
-    const count = (counts.get(key) ?? 0) + 1;
-    counts.set(key, count);
-    return count <= most;
-  });
-  const many = [...counts].filter(([, count]) => count > most);
-  return { listed, more: many.map(([key, count]) => `and ${count - most} more: ${key} (-o wide shows all)`) };
+  const groups = groupBy(list, ({ reason, text }) => `${reason} ${text}`);
+  const hidden = new Set([...groups.values()].flatMap((vms) => vms.slice(most)));
+  const more = [...groups].filter(([, vms]) => vms.length > most);
+  return {
+    listed: list.filter((vm) => !hidden.has(vm)),
+    more: more.map(([key, vms]) => `and ${vms.length - most} more: ${key} (-o wide shows all)`),
+  };
 }
 
 export function statusLines(
@@ -65,32 +61,13 @@ export function statusLines(
   { width }: Terminal,
   wide = false,
 ): Line[] {
-  const {
-    waiting,
-    notAsRequested,
-    migrations,
-    notReady,
-    silentAgents,
-    deadDpus,
-    restartedDpus,
-    falseConditions,
-    webhooksOff,
-    mispredictions,
-    notes,
-  } = status;
   const columns = wide ? Number.POSITIVE_INFINITY : width;
-  const where = namespace === undefined ? 'in any namespace' : `in namespace ${namespace} (-A: all)`;
-  const section = (
-    title: string,
-    head: readonly string[],
-    rows: readonly (readonly string[])[],
-    more: string[] = [],
-  ) => {
+  const section = (title: string, head: string, rows: readonly (readonly string[])[], more: string[] = []): Line[] => {
     if (rows.length === 0) return [];
-    const lines = [...tableLines(head, rows), ...more].map((line) => cutLine(`  ${line}`, columns));
+    const lines = [...tableLines(head.split('|'), rows), ...more].map((line) => cutLine(`  ${line}`, columns));
     return [[paint('bold', title)], ...lines, ''];
   };
-  const vms = (title: string, list: readonly ListedVm[]) => {
+  const vms = (list: readonly ListedVm[], singular: string, plural: string) => {
     const { listed, more } = folded(list, wide ? Number.POSITIVE_INFINITY : MAX_EQUAL);
     const rows = listed.map((vm) => [
       namespace === undefined ? `${vm.namespace}/${vm.name}` : vm.name,
@@ -99,62 +76,41 @@ export function statusLines(
       vm.reason,
       vm.text,
     ]);
-    return section(title, ['VM', 'SINCE', 'NODE', 'REASON', 'MESSAGE'], rows, more);
+    return section(countText(list.length, singular, plural), 'VM|SINCE|NODE|REASON|MESSAGE', rows, more);
   };
+  /** A row with all fields of each. */
+  const parts = (list: readonly Readonly<Record<string, string>>[], head: string, singular: string, plural: string) =>
+    section(countText(list.length, singular, plural), head, list.map(Object.values));
+  const { waiting, notAsRequested, migrations, silentAgents, falseConditions, webhooksOff } = status;
   const faults = faultTexts(status);
-  const lines: Line[] = [
+  const agents = silentAgents.map(({ node, silentSeconds }) => [node, `${ageText(silentSeconds)} ago`]);
+  const conditions = nodesByCondition(falseConditions).map(({ nodes, ...rest }) => ({
+    nodes: someNames(nodes),
+    ...rest,
+  }));
+  const [first] = listedVms(status);
+  const where = namespace === undefined ? 'in any namespace' : `in namespace ${namespace} (-A: all)`;
+  return [
     ...(faults.length === 0 ? [] : [[paint('red', cutLine(`Not working: ${faults.join('; ')}`, columns))], '']),
-    ...vms(countText(waiting.length, 'VM does not run', 'VMs do not run'), waiting),
-    ...vms(
-      countText(notAsRequested.length, 'VM runs, but not as requested', 'VMs run, but not as requested'),
-      notAsRequested,
-    ),
-    ...vms(
-      countText(migrations.length, 'VM runs, and its migration waits', 'VMs run, and their migrations wait'),
-      migrations,
-    ),
-    ...section(
-      countText(notReady.length, 'Deployment is not ready', 'Deployments are not ready'),
-      ['DEPLOYMENT', 'MESSAGE'],
-      notReady.map(({ deployment, text }) => [deployment, text]),
-    ),
-    ...section(
-      'The webhook does not change new VMs',
-      ['WEBHOOK', 'MESSAGE'],
-      webhooksOff.map(({ webhook, text }) => [webhook, text]),
-    ),
-    ...section(
-      countText(silentAgents.length, 'agent is silent', 'agents are silent'),
-      ['NODE', 'LAST RENEWAL'],
-      silentAgents.map(({ node, silentSeconds }) => [node, `${ageText(silentSeconds)} ago`]),
-    ),
-    ...section(
-      countText(deadDpus.length, 'DPU is dead', 'DPUs are dead'),
-      ['NODE', 'MESSAGE'],
-      deadDpus.map(({ node, text }) => [node, text]),
-    ),
-    ...section(
-      countText(restartedDpus.length, 'DPU has restarted', 'DPUs have restarted'),
-      ['NODE', 'NETWORKS LOST SINCE'],
-      restartedDpus.map(({ node, text }) => [node, text]),
-    ),
+    ...vms(waiting, 'VM does not run', 'VMs do not run'),
+    ...vms(notAsRequested, 'VM runs, but not as requested', 'VMs run, but not as requested'),
+    ...vms(migrations, 'VM runs, and its migration waits', 'VMs run, and their migrations wait'),
+    ...parts(status.notReady, 'DEPLOYMENT|MESSAGE', 'Deployment is not ready', 'Deployments are not ready'),
+    ...section('The webhook does not change new VMs', 'WEBHOOK|MESSAGE', webhooksOff.map(Object.values)),
+    ...section(countText(agents.length, 'agent is silent', 'agents are silent'), 'NODE|LAST RENEWAL', agents),
+    ...parts(status.deadDpus, 'NODE|MESSAGE', 'DPU is dead', 'DPUs are dead'),
+    ...parts(status.restartedDpus, 'NODE|NETWORKS LOST SINCE', 'DPU has restarted', 'DPUs have restarted'),
     ...section(
       countText(falseConditions.length, 'condition of a node is False', 'conditions of nodes are False'),
-      ['NODE', 'CONDITION', 'MESSAGE'],
-      nodesByCondition(falseConditions).map(({ nodes, condition, text }) => [someNames(nodes), condition, text]),
+      'NODE|CONDITION|MESSAGE',
+      conditions.map(Object.values),
     ),
-    ...section(
-      countText(mispredictions.length, 'prediction was wrong', 'predictions were wrong'),
-      ['POD', 'MESSAGE'],
-      mispredictions.map(({ pod, text }) => [pod, text]),
-    ),
-  ];
-  const [first] = listedVms(status);
-  const quiet =
+    ...parts(status.mispredictions, 'POD|MESSAGE', 'prediction was wrong', 'predictions were wrong'),
     first === undefined
-      ? [`no VM is waiting ${where}`]
-      : [`plumbline explain vm/${first.name} -n ${first.namespace} shows what would help`];
-  return [...lines, ...quiet, ...notes.map((note) => [paint('dim', `(${note})`)])];
+      ? `no VM is waiting ${where}`
+      : `plumbline explain vm/${first.name} -n ${first.namespace} shows what would help`,
+    ...status.notes.map((note) => [paint('dim', `(${note})`)]),
+  ];
 }
 
 /** The parts that do not work, most of all first: what is wrong with VMs often follows from them. */
@@ -173,12 +129,8 @@ function faultTexts(status: ClusterStatus): string[] {
 }
 
 function nodesByCondition(conditions: ClusterStatus['falseConditions']) {
-  const groups = new Map<string, { readonly nodes: string[]; readonly condition: string; readonly text: string }>();
-  for (const { node, condition, text } of conditions) {
-    const key = `${condition} ${text}`;
-    const group = groups.get(key) ?? { nodes: [], condition, text };
-    group.nodes.push(node);
-    groups.set(key, group);
-  }
-  return [...groups.values()];
+  return [...groupBy(conditions, ({ condition, text }) => `${condition} ${text}`).values()].map((group) => {
+    const { condition, text } = group[0]!;
+    return { nodes: group.map(({ node }) => node), condition, text };
+  });
 }

@@ -1,16 +1,14 @@
 import type { KubeConfig } from '@kubernetes/client-node';
-import { type Command, InvalidArgumentError } from 'commander';
 import type { KubeClient } from '../../kube/client.ts';
 import packageJson from '../../package.json' with { type: 'json' };
-import { objectName } from './arguments.ts';
 
-/** `withCluster` (command.ts) adds the flags, `usingCluster` (run.ts) connects; failures become one line, status 3. */
+/** `withCluster` (command.ts) adds them. */
 export interface ClusterFlags {
-  readonly kubeconfig?: string;
-  readonly context?: string;
-  readonly as?: string;
+  readonly kubeconfig?: string | undefined;
+  readonly context?: string | undefined;
+  readonly as?: string | undefined;
   readonly requestTimeout?: number;
-  readonly namespace?: string;
+  readonly namespace?: string | undefined;
 }
 
 export interface ClusterAccess {
@@ -21,34 +19,6 @@ export interface ClusterAccess {
   readonly clusterText: string;
   /** Seconds for each request over another connection; undefined: its default. */
   readonly requestTimeout?: number | undefined;
-}
-
-export function withCluster(command: Command): Command {
-  return command
-    .option('--kubeconfig <path>', 'kubeconfig file; default: KUBECONFIG, else ~/.kube/config')
-    .option('--context <name>', 'context of the kubeconfig; default: its current one')
-    .option('--as <user>', 'impersonate this user', userName)
-    .option(
-      '--request-timeout <seconds>',
-      'timeout of each request to the cluster, extender or agent; default: 10, or 5 through a port-forward',
-      seconds,
-    );
-}
-
-export function withNamespace(command: Command): Command {
-  return command.option('-n, --namespace <name>', 'namespace; default: the namespace of the context', objectName);
-}
-
-function userName(text: string): string {
-  if (!/^[\x21-\x7e]+$/.test(text)) throw new InvalidArgumentError('expected a user name without spaces');
-  return text;
-}
-
-function seconds(text: string): number {
-  const [, amount, unit = 's'] = /^(\d{1,4})(s|m)?$/.exec(text) ?? [];
-  const value = Number(amount) * (unit === 'm' ? 60 : 1);
-  if (amount === undefined || value === 0) throw new InvalidArgumentError('expected seconds, such as 10, 10s or 1m');
-  return value;
 }
 
 /** Lists are read concurrently, and the console keeps a watch of each of its kinds open besides its requests. */

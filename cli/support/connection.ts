@@ -10,7 +10,7 @@ import { CliError, EXIT } from './exit-status.ts';
 
 /** Import this file lazily: client-node costs a tenth of a second. */
 
-export type ClusterChoice = Partial<Record<'kubeconfig' | 'context' | 'as', string | undefined>>;
+type ClusterChoice = Partial<Record<'kubeconfig' | 'context' | 'as', string | undefined>>;
 
 /** Selects a cluster from flags and environment. @throws CliError, ConfigError */
 export function findCluster({ kubeconfig: path, context, as }: ClusterChoice): KubeConfig {
@@ -36,12 +36,10 @@ function filesInEnvironment(): string[] {
 function serviceAccount(): KubeConfig {
   if (process.env.KUBERNETES_SERVICE_HOST === undefined) {
     const listed = filesInEnvironment();
+    const none = 'no kubeconfig found: give --kubeconfig, set KUBECONFIG, or create ~/.kube/config';
     const does = listed.length > 1 ? 'none of which exists' : 'which does not exist';
-    const message =
-      listed.length > 0
-        ? `KUBECONFIG names ${listed.join(' and ')}, ${does}: correct it, or give --kubeconfig`
-        : 'no kubeconfig found: give --kubeconfig, set KUBECONFIG, or create ~/.kube/config';
-    throw new CliError(EXIT.unreachable, message);
+    const missing = `KUBECONFIG names ${listed.join(' and ')}, ${does}: correct it, or give --kubeconfig`;
+    throw new CliError(EXIT.unreachable, listed.length > 0 ? missing : none);
   }
   const config = new KubeConfig();
   config.loadFromCluster();

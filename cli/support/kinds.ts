@@ -1,12 +1,5 @@
 import type * as z from 'zod';
-import {
-  explainedMigration,
-  explainedNode,
-  explainedPod,
-  explainedVm,
-  explainedVmi,
-  occurrence,
-} from '../../diagnosis/objects.ts';
+import * as objects from '../../diagnosis/objects.ts';
 import type { RequestOptions } from '../../kube/client.ts';
 import { definitionsPath } from '../../kube/cluster-view/definitions.ts';
 import { NODES_PATH } from '../../kube/cluster-view/nodes.ts';
@@ -17,17 +10,17 @@ import { networkAttachmentDefinition } from '../../kube/resources.ts';
 /** What several commands list in the same way, of all namespaces: the arguments of `readAll` after the client. */
 type Kind<Item> = readonly [path: string, schema: z.ZodType<Item>, query?: RequestOptions['query']];
 
-export const NODES = [NODES_PATH, explainedNode] as const;
-export const LAUNCHERS = [PODS_PATH, explainedPod, { labelSelector: 'kubevirt.io=virt-launcher' }] as const;
-export const PENDING_PODS = [PODS_PATH, explainedPod, { fieldSelector: 'status.phase=Pending' }] as const;
-export const MACHINES = [machinesPath(), explainedVm] as const;
-export const INSTANCES = [instancesPath(), explainedVmi] as const;
-export const MIGRATIONS = [migrationsPath(), explainedMigration] as const;
+export const NODES = [NODES_PATH, objects.explainedNode] as const;
+export const LAUNCHERS = [PODS_PATH, objects.explainedPod, { labelSelector: 'kubevirt.io=virt-launcher' }] as const;
+export const PENDING_PODS = [PODS_PATH, objects.explainedPod, { fieldSelector: 'status.phase=Pending' }] as const;
+export const MACHINES = [machinesPath(), objects.explainedVm] as const;
+export const INSTANCES = [instancesPath(), objects.explainedVmi] as const;
+export const MIGRATIONS = [migrationsPath(), objects.explainedMigration] as const;
 export const NETWORKS = [definitionsPath(), networkAttachmentDefinition] as const;
 
 /** One list for each reason: a field selector does not support a list of values. */
 export const eventsOf = (reason: string) =>
-  ['/api/v1/events', occurrence, { fieldSelector: `reason=${reason}` }] as const;
+  ['/api/v1/events', objects.occurrence, { fieldSelector: `reason=${reason}` }] as const;
 
 /** The objects of a kind in one namespace. @param namespace undefined: all */
 export function within<Item>([path, schema, query]: Kind<Item>, namespace: string | undefined): Kind<Item> {

@@ -31,25 +31,16 @@ export async function readAll<Item>(
       }
     }
   } catch (error) {
-    if (error instanceof z.ZodError)
-      throw new KubeError(
-        0,
-        'BadAnswer',
-        `${path}: the answer is not a list; check that the server in the kubeconfig is an API server`,
-      );
-    throw error;
+    if (!(error instanceof z.ZodError)) throw error;
+    const message = `${path}: the answer is not a list; check that the server in the kubeconfig is an API server`;
+    throw new KubeError(0, 'BadAnswer', message);
   }
   return objects;
 }
 
 /** The same, but empty if the kind is not installed or the user may not read it. @throws KubeError for anything else */
 export async function readIfAllowed<Item>(...args: Parameters<typeof readAll<Item>>): Promise<Item[] | undefined> {
-  try {
-    return await readAll(...args);
-  } catch (error) {
-    if (error instanceof KubeError && (error.status === 403 || error.status === 404)) return undefined;
-    throw error;
-  }
+  return (await tolerant(readAll(...args))).value;
 }
 
 /** For `catch` of a request whose result is optional. @throws any other error */

@@ -1,26 +1,10 @@
 import { realpathSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { type Command, InvalidArgumentError, Option } from 'commander';
 import { printableJson } from '../../runtime/printable.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
 import { type Line, lineText, type Sink, type Terminal, terminalOf } from './terminal.ts';
 
 export type OutputFormat = 'text' | 'wide' | 'name' | 'json' | 'yaml';
-
-/** Adds `-o, --output` with formats in addition to text; the command then calls `print`. */
-export function withOutput(command: Command, formats: readonly Exclude<OutputFormat, 'text'>[]): Command {
-  const option = new Option('-o, --output <format>', `output format instead of text: ${formats.join(', ')}`).choices(
-    formats,
-  );
-  return command.addOption(option);
-}
-
-export function seconds(text: string): number {
-  const value = Number(text);
-  if (!(value >= 0.2 && value <= 3600))
-    throw new InvalidArgumentError('expected 0.2 to 3600 seconds; give names before --watch');
-  return value;
-}
 
 export function ageText(age: number): string {
   if (age < 120) return `${Math.round(age)} s`;

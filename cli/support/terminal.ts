@@ -71,14 +71,12 @@ export function wrap(
 ): string[] {
   const words = typeof text === 'string' ? cutText(text, MAX_TEXT_CHARACTERS).split(' ') : text;
   const lines: string[] = [];
-  let [line, empty] = [first, true];
-  for (const word of words) {
-    if (!empty && line.length + 1 + word.length > width) {
+  let line = first;
+  for (const [i, word] of words.entries()) {
+    if (i > 0 && line.length + 1 + word.length > width) {
       lines.push(line);
-      [line, empty] = [rest, true];
-    }
-    line += empty ? word : ` ${word}`;
-    empty = false;
+      line = rest + word;
+    } else line += i === 0 ? word : ` ${word}`;
   }
   return [...lines, line];
 }
@@ -86,21 +84,14 @@ export function wrap(
 /** Paragraphs at the width of the terminal. Lines that begin with a space are options and examples, and stay. */
 export function reflow(lines: readonly string[], width: number): string[] {
   if (lines.every((line) => line.length <= width)) return [...lines];
-  const flowed: string[] = [];
-  let paragraph: string[] = [];
-  const end = () => {
-    if (paragraph.length > 0) flowed.push(...wrap(paragraph.join(' '), width));
-    paragraph = [];
-  };
+  // Lines of a paragraph are joined, the others stand alone.
+  const isText = (line = '') => line !== '' && !line.startsWith(' ');
+  const paragraphs: string[][] = [];
   for (const line of lines) {
-    if (line !== '' && !line.startsWith(' ')) paragraph.push(line);
-    else {
-      end();
-      flowed.push(line);
-    }
+    if (isText(line) && isText(paragraphs.at(-1)?.[0])) paragraphs.at(-1)?.push(line);
+    else paragraphs.push([line]);
   }
-  end();
-  return flowed;
+  return paragraphs.flatMap((paragraph) => (isText(paragraph[0]) ? wrap(paragraph.join(' '), width) : paragraph));
 }
 
 /** Its text, then each command on an unbroken line, to copy. @param first prefix of the first line */

@@ -18,14 +18,12 @@ export async function showRepeatedly<View>(
   { read, lines, show }: Repeated<View>,
 ): Promise<void> {
   if (seconds === undefined) return show(await read());
+  const picture = async () => {
+    const view = await read();
+    return (terminal: Terminal) => lines(view, terminal, output === 'wide');
+  };
   return untilInterrupted(async (signal) => {
-    if (output === undefined || output === 'wide') {
-      const picture = async () => {
-        const view = await read();
-        return (terminal: Terminal) => lines(view, terminal, output === 'wide');
-      };
-      return watch(picture, { seconds, signal });
-    }
+    if (output === undefined || output === 'wide') return watch(picture, { seconds, signal });
     while (!signal.aborted) {
       await show(await read());
       await delay(seconds * 1000, undefined, { signal }).catch(() => undefined);
@@ -37,18 +35,12 @@ type Out = Sink & Pick<NodeJS.WriteStream, 'write' | 'rows'>;
 
 const ALTERNATE_SCREEN = { enter: '\x1b[?1049h\x1b[?25l', leave: '\x1b[?25h\x1b[?1049l' };
 
-interface WatchOptions {
-  readonly seconds: number;
-  readonly out?: Out;
-  readonly signal: AbortSignal;
-}
-
 type Picture = (terminal: Terminal) => readonly Line[];
 
 /** Until the signal, in place on a terminal, restored at the end. If the cluster does not respond, it retries. */
 export async function watch(
   read: () => Promise<Picture>,
-  { seconds, out = process.stdout, signal }: WatchOptions,
+  { seconds, signal, out = process.stdout }: { seconds: number; signal: AbortSignal; out?: Out },
 ): Promise<void> {
   const isTerminal = out.isTTY === true;
   let picture: Picture | undefined;

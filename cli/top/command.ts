@@ -1,6 +1,4 @@
-import { Command } from 'commander';
-import { withCluster } from '../support/cluster.ts';
-import { seconds, withOutput } from '../support/output.ts';
+import { intervalSeconds, Subcommand } from '../support/command.ts';
 import type { TopFlags } from './run.ts';
 
 const REFRESH_SECONDS = 2;
@@ -16,15 +14,17 @@ Examples:
 A live map is cut to the screen; --once prints all of it.
 Output has colour only on a terminal and without NO_COLOR; the letters carry the same information.`;
 
-export function createCommand(): Command {
-  const command = new Command('top')
-    .description('Show nodes as maps of their CPUs: NUMA nodes, cores and threads, and the owner of each.')
+export const createCommand = () =>
+  new Subcommand(
+    'top',
+    'Show nodes as maps of their CPUs: NUMA nodes, cores and threads, and the owner of each.',
+    EXAMPLES,
+  )
     .argument('[nodes...]', 'show these nodes, each CPU by number; default: all nodes, in short form')
-    .option('-w, --watch [seconds]', `refresh interval; default on a terminal: ${REFRESH_SECONDS}`, seconds)
+    .option('-w, --watch [seconds]', `refresh interval; default on a terminal: ${REFRESH_SECONDS}`, intervalSeconds)
     .option('--once', 'print once, also on a terminal')
-    .addHelpText('after', EXAMPLES)
+    .withCluster()
+    .withOutput('json', 'yaml', 'wide', 'name')
     .action(async (nodes: readonly string[], flags: TopFlags) =>
       (await import('./run.ts')).run(nodes, flags, REFRESH_SECONDS),
     );
-  return withOutput(withCluster(command), ['json', 'yaml', 'wide', 'name']);
-}

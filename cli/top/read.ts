@@ -14,9 +14,6 @@ export interface TopView {
   readonly notes: readonly string[];
 }
 
-const remarkIf = (isTrue: boolean, reason: Remark['reason'], text: string): Remark[] =>
-  isTrue ? [{ reason, text }] : [];
-
 /** @param selection nodes; empty: all @param now milliseconds since 1970 @throws CliError, KubeError */
 export async function readTop(client: KubeClient, selection: readonly string[], now: number): Promise<TopView> {
   const [topologies, nodes, pods, vmis, machines, migrations, agents] = await Promise.all([
@@ -36,28 +33,24 @@ export async function readTop(client: KubeClient, selection: readonly string[], 
       absent.length === 1 ? `node ${absent[0]} does not report its` : `nodes ${absent.join(', ')} do not report their`;
     throw notFound(`${which} topology (kubectl get ntopo lists those that do)`);
   }
-  const chosen =
-    selection.length === 0 ? topologies : topologies.filter(({ metadata }) => selection.includes(metadata.name ?? ''));
-  const { hosts, unusable } = hostsOf(chosen);
+  const isSelected = (name = '') => selection.length === 0 || selection.includes(name);
+  const { hosts, unusable } = hostsOf(topologies.filter(({ metadata }) => isSelected(metadata.name)));
   const nodesByName = new Map((nodes ?? []).map((node) => [node.metadata.name ?? '', node]));
   const launchers = (pods ?? []).filter((pod) => vmiOwner(pod) !== undefined);
-  const vms = vmsOf({
-    nodes: nodes ?? [],
-    hosts,
-    silent: agents?.silent,
-    instances: vmis ?? [],
-    machines,
-    launchers,
-    migrations,
-    now,
-  });
+  const instances = vmis ?? [];
+  const silent = agents?.silent;
+  const vms = vmsOf({ nodes: nodes ?? [], hosts, silent, instances, machines, launchers, migrations, now });
   const launched = new Map(vms.flatMap(launchedOf));
-  const remarksOf = (name: string): Remark[] => [
-    ...remarkIf(nodes !== undefined && !nodesByName.has(name), 'NodeGone', 'gone'),
-    ...remarkIf(nodesByName.get(name)?.spec?.unschedulable === true, 'Cordoned', 'cordoned'),
-    ...remarkIf(agents?.silent.has(name) === true, 'AgentSilent', silentText(agents?.ages.get(name))),
-    ...remarkIf(deadDpu(nodesByName.get(name)) !== undefined, 'DPUNotReady', 'DPU not ready'),
-  ];
+  const remarksOf = (name: string): Remark[] => {
+    const node = nodesByName.get(name);
+    const candidates: (Remark | false | undefined)[] = [
+      nodes !== undefined && node === undefined && { reason: 'NodeGone', text: 'gone' },
+      node?.spec?.unschedulable === true && { reason: 'Cordoned', text: 'cordoned' },
+      silent?.has(name) && { reason: 'AgentSilent', text: silentText(agents?.ages.get(name)) },
+      deadDpu(node) !== undefined && { reason: 'DPUNotReady', text: 'DPU not ready' },
+    ];
+    return candidates.filter((remark) => remark !== undefined && remark !== false);
+  };
   const bound = groupBy(
     launchers.filter(({ spec, status }) => spec.nodeName && !['Failed', 'Succeeded'].includes(status?.phase ?? '')),
     ({ spec }) => spec.nodeName ?? '',

@@ -25,10 +25,10 @@ export interface TopFlags extends ClusterFlags {
 
 /** Once, or until interrupted. @param usualPace seconds between drawings @throws CliError, KubeError */
 export function run(nodes: readonly string[], flags: TopFlags, usualPace: number): Promise<void> {
-  const { output, once } = flags;
-  const seconds = typeof flags.watch === 'number' ? flags.watch : usualPace;
+  const { output, once, watch } = flags;
   const isLive = process.stdout.isTTY && output === undefined;
-  const repeats = once !== true && (flags.watch !== undefined || isLive);
+  const repeats = once !== true && (watch !== undefined || isLive);
+  const seconds = typeof watch === 'number' ? watch : usualPace;
   return usingCluster(flags, ({ client }) =>
     showRepeatedly(output, repeats ? seconds : undefined, {
       read: () => readTop(client, nodes, Date.now()),
@@ -51,16 +51,7 @@ function show(view: TopView, nodes: readonly string[], output: OutputFormat | un
   });
 }
 
-const COLORS: readonly Style[] = [
-  'green',
-  'cyan',
-  'magenta',
-  'blue',
-  'yellow',
-  'greenBright',
-  'cyanBright',
-  'magentaBright',
-];
+const COLORS = 'green cyan magenta blue yellow greenBright cyanBright magentaBright'.split(' ') as readonly Style[];
 
 const RESERVED = { mark: 'R', label: 'reserved', style: 'dim' } as const;
 const POLLED = { mark: 'P', label: 'Open vSwitch polls', style: 'red' } as const;
@@ -68,18 +59,15 @@ const PADDING = '/';
 const FREE = '·';
 
 function ownersOf({ reserved, polled, owners }: NodeMap): CpuOwner[] {
-  const vms = owners.map(
-    ({ name, letter, cpus }, i): CpuOwner => ({
-      mark: letter,
-      label: `${name} (${cpus.size})`,
-      cpus,
-      style: COLORS[i % COLORS.length]!,
-    }),
-  );
-  const padded = owners.flatMap(({ padding }, i): CpuOwner[] =>
-    padding.isEmpty ? [] : [{ mark: PADDING, label: '', cpus: padding, style: COLORS[i % COLORS.length]! }],
-  );
-  return [{ ...POLLED, cpus: polled }, { ...RESERVED, cpus: reserved }, ...padded, ...vms];
+  const styled = owners.map((owner, i) => ({ ...owner, style: COLORS[i % COLORS.length]! }));
+  return [
+    { ...POLLED, cpus: polled },
+    { ...RESERVED, cpus: reserved },
+    ...styled
+      .filter(({ padding }) => !padding.isEmpty)
+      .map(({ padding, style }) => ({ mark: PADDING, label: '', cpus: padding, style })),
+    ...styled.map(({ name, letter, cpus, style }) => ({ mark: letter, label: `${name} (${cpus.size})`, cpus, style })),
+  ];
 }
 
 const paddingLabel = (nodes: readonly NodeMap[]) =>
@@ -107,10 +95,8 @@ function totalText(nodes: readonly NodeMap[]): string {
     list.reduce((total, node) => total + value(node), 0);
   const reporting = nodes.filter((node) => !isSilent(node));
   const unknown = sum(nodes.filter(isSilent), ({ free }) => free.size);
-  const free = `${sum(reporting, (node) => node.free.size)} free, ${countText(
-    sum(reporting, ({ freeCores }) => freeCores),
-    'whole core',
-  )} of them`;
+  const cores = sum(reporting, ({ freeCores }) => freeCores);
+  const free = `${sum(reporting, (node) => node.free.size)} free, ${countText(cores, 'whole core')} of them`;
   const cpus = cpusText(sum(nodes, ({ host }) => host.online.size));
   return `${countText(nodes.length, 'node')}, ${cpus}: ${free}${unknown > 0 ? `, ${unknown} unknown` : ''}`;
 }
@@ -121,9 +107,7 @@ function compactLines(node: NodeMap, { width }: Terminal, wide: boolean): Line[]
   const remark = remarks.length === 0 ? '' : `  (${remarks.map(({ text }) => text).join(', ')})`;
   const counts = `${free.size} of ${host.online.size} CPUs free, ${countText(freeCores, 'whole core')}`;
   const head = cutLine(`${name}  ${counts}${remark}${wide ? `  ${kubelet}` : ''}`, width);
-  const labels = cells.map(
-    ({ id, networks }) => `  NUMA ${id}${networks.length === 0 ? '' : ` ${networks.join(' ')}`}`,
-  );
+  const labels = cells.map(({ id, networks }) => ['  NUMA', id, ...networks].join(' '));
   const indent = Math.min(Math.max(...labels.map((label) => label.length)) + 2, Math.max(12, Math.floor(width / 2)));
   const ownerOf = ownerIndex(owners);
   const rows = cells.flatMap(({ id }, i) => {
@@ -133,12 +117,7 @@ function compactLines(node: NodeMap, { width }: Terminal, wide: boolean): Line[]
     const fitting = Math.max(1, Math.min(cores.length, Math.floor((width - indent) / (widest + 1))));
     const label = cutLine(labels[i] ?? '', indent - 1).padEnd(indent);
     return chunk(cores, fitting).map((row, at) => {
-      const drawn = row.map((core) =>
-        core.map((cpu) => {
-          const owner = ownerOf.get(cpu);
-          return owner ? paint(owner.style, owner.mark) : FREE;
-        }),
-      );
+      const drawn = row.map((core) => core.map((cpu) => ownerOf.get(cpu) ?? FREE));
       return [at === 0 ? label : ' '.repeat(indent), ...joinParts(drawn, ' ')];
     });
   });
@@ -154,11 +133,8 @@ function compactLines(node: NodeMap, { width }: Terminal, wide: boolean): Line[]
 }
 
 function resourceRows({ resources, disturbed }: NodeMap, width: number): string[] {
-  const disturbedRows = disturbed.map(({ namespace, podName, percent }) => [
-    `${namespace}/${podName}`,
-    `${percent} % taken`,
-  ]);
-  const [, ...rows] = tableLines(['resource', 'free'], [...resources, ...disturbedRows]);
+  const taken = disturbed.map(({ namespace, podName, percent }) => [`${namespace}/${podName}`, `${percent} % taken`]);
+  const [, ...rows] = tableLines(['resource', 'free'], [...resources, ...taken]);
   return rows.map((row) => cutLine(`  ${row}`, width));
 }
 
@@ -189,10 +165,11 @@ function legendRows(owners: readonly CpuOwner[], width: number): Line[] {
   return rows;
 }
 
-function ownerIndex(owners: readonly CpuOwner[]): Map<number, CpuOwner> {
-  const index = new Map<number, CpuOwner>();
-  for (const owner of [...owners].reverse()) for (const cpu of owner.cpus) index.set(cpu, owner);
-  return index;
+/** The marks of the CPUs; the first owner of a CPU counts. */
+function ownerIndex(owners: readonly CpuOwner[]): Map<number, LinePart> {
+  return new Map(
+    owners.toReversed().flatMap(({ style, mark, cpus }) => [...cpus].map((cpu) => [cpu, paint(style, mark)])),
+  );
 }
 
 export function nodeLines(node: NodeMap, { width }: Terminal): Line[] {

@@ -1,6 +1,5 @@
-import { freeCpus, networksOn, type ReportedHost } from '../../diagnosis/hosts.ts';
+import { freeCpus, networksOn, ownerLetter, ownersByCpu, type ReportedHost } from '../../diagnosis/hosts.ts';
 import type { ExplainedPod } from '../../diagnosis/objects.ts';
-import { ownerLetter, ownersByCpu } from '../../diagnosis/owner-letters.ts';
 import type { VmState } from '../../diagnosis/state.ts';
 import { isLauncherName } from '../../diagnosis/vm-facts.ts';
 import { timeCreated } from '../../diagnosis/vms.ts';
@@ -29,13 +28,6 @@ interface Owner {
   readonly isPredicted?: true;
 }
 
-/** A VM with a CPU mask, which owns no CPUs. */
-interface Masked {
-  readonly name: string;
-  readonly mask: string;
-  readonly state?: VmState | undefined;
-}
-
 export interface Remark {
   readonly reason: 'NodeGone' | 'Cordoned' | 'AgentSilent' | 'DPUNotReady';
   readonly text: string;
@@ -62,7 +54,8 @@ export function viewOf(
   const { placement, added } = placedSince(reported, bound, launched, reportedOwners.length);
   const owners = [...reportedOwners, ...added];
   const free = freeCpus(placement);
-  const options = Object.entries(status.cpuManager.options ?? {}).filter(([, value]) => value === 'true');
+  const { kubeletVersion, cpuManager, topologyManager } = status;
+  const options = Object.entries(cpuManager.options ?? {}).filter(([, value]) => value === 'true');
   return {
     name,
     host,
@@ -75,12 +68,7 @@ export function viewOf(
     freeCores: host.cores.filter((core) => core.isSubsetOf(free)).length,
     resources: freeResources(status),
     disturbed: status.interference ?? [],
-    kubelet: [
-      status.kubeletVersion,
-      status.cpuManager.policy,
-      ...options.map(([key]) => key),
-      status.topologyManager?.policy,
-    ]
+    kubelet: [kubeletVersion, cpuManager.policy, ...options.map(([key]) => key), topologyManager?.policy]
       .filter((text) => text !== undefined)
       .join(' '),
     remarks,
@@ -95,20 +83,14 @@ function ownersOf(
 ): Owner[] {
   return ownersByCpu(assignments).map((list, index): Owner => {
     const cpus = unionOf(list.map((claim) => CpuSet.parse(claim.cpus)));
-    const [first] = list;
-    const uid = first?.podUID ?? '';
+    const { podUID: uid = '', namespace, podName } = list[0] ?? {};
     const launcher = launched.get(uid);
-    const pod = first?.podName === undefined ? uid : `${first.namespace}/${first.podName}`;
+    const pod = podName === undefined ? uid : `${namespace}/${podName}`;
     const compute = list.find(({ container }) => container === 'compute');
     const padding = launcher?.vmi && compute ? paddingOf(launcher.vmi, CpuSet.parse(compute.cpus), host) : CpuSet.EMPTY;
-    const isGone = isOld && launcher === undefined && isLauncherName(first?.podName ?? '');
-    return {
-      name: launcher?.name ?? (isGone ? `${pod} (gone)` : pod),
-      letter: ownerLetter(index),
-      cpus,
-      padding,
-      state: launcher?.state,
-    };
+    const isGone = isOld && launcher === undefined && isLauncherName(podName ?? '');
+    const name = launcher?.name ?? (isGone ? `${pod} (gone)` : pod);
+    return { name, letter: ownerLetter(index), cpus, padding, state: launcher?.state };
   });
 }
 
@@ -136,7 +118,8 @@ function placedSince(
   return { placement, added };
 }
 
-function maskedOf(pod: ExplainedPod, launched: ReadonlyMap<string, Launched>): Masked[] {
+/** A VM with a CPU mask, which owns no CPUs. */
+function maskedOf(pod: ExplainedPod, launched: ReadonlyMap<string, Launched>) {
   const mask = readableNeedsOf(pod)?.mask;
   if (mask === undefined) return [];
   const { name, state } = launched.get(pod.metadata.uid ?? '') ?? { name: nameOf(pod) };
@@ -145,12 +128,8 @@ function maskedOf(pod: ExplainedPod, launched: ReadonlyMap<string, Launched>): M
 
 /** Computed as in virt-launcher, because no object records its pins. */
 function paddingOf(vmi: VmiShape, cpus: CpuSet, host: Host): CpuSet {
-  const cells = host.cells.map((cell) =>
-    cell.cpus.toArray().map((cpu) => ({
-      cpu,
-      siblings: host.cores.find((core) => core.has(cpu))?.toArray() ?? [],
-    })),
-  );
+  const siblingsOf = (cpu: number) => host.cores.find((core) => core.has(cpu))?.toArray() ?? [];
+  const cells = host.cells.map(({ cpus }) => cpus.toArray().map((cpu) => ({ cpu, siblings: siblingsOf(cpu) })));
   try {
     return CpuSet.of(launcherPins(launcherPinRequest(vmi, cpus, cells)).spare);
   } catch (error) {
@@ -163,21 +142,17 @@ const stateData = ({ verdict, reason, text }: VmState) => ({ verdict, reason, te
 
 /** The view in the output of `plumbline top -o json`: docs/schemas/top.json. */
 export function viewData(view: NodeMap) {
-  const { name, host, cells, reserved, polled, owners, masked, free, freeCores } = view;
-  const { resources, kubelet, remarks } = view;
+  const { name, host, cells, owners, masked, freeCores, resources, kubelet, remarks } = view;
+  const cpusOf = (cell: number) => host.cells.find(({ id }) => id === cell)?.cpus.toArray() ?? [];
   return {
     node: name,
     kubelet,
-    remarks: [...remarks],
+    remarks,
     cpus: host.online.toArray(),
     cores: host.cores.map((core) => core.toArray()),
-    cells: cells.map(({ id, networks }) => ({
-      id,
-      cpus: host.cells.find((cell) => cell.id === id)?.cpus.toArray() ?? [],
-      networks: [...networks],
-    })),
-    reserved: reserved.toArray(),
-    polled: polled.toArray(),
+    cells: cells.map(({ id, networks }) => ({ id, cpus: cpusOf(id), networks })),
+    reserved: view.reserved.toArray(),
+    polled: view.polled.toArray(),
     owners: owners.map((owner) => ({
       name: owner.name,
       cpus: owner.cpus.toArray(),
@@ -187,7 +162,7 @@ export function viewData(view: NodeMap) {
       ...(owner.state && { state: stateData(owner.state) }),
     })),
     masked: masked.map(({ name: vm, mask, state }) => ({ name: vm, mask, ...(state && { state: stateData(state) }) })),
-    free: free.toArray(),
+    free: view.free.toArray(),
     freeCores,
     resources: resources.map(([resource, text]) => ({ resource, text })),
   };

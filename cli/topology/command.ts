@@ -1,6 +1,4 @@
-import { Command } from 'commander';
-import { withOutput } from '../support/output.ts';
-import type { TopologyFlags } from './run.ts';
+import { Subcommand } from '../support/command.ts';
 
 const EXAMPLES = `
 Examples:
@@ -9,11 +7,8 @@ Examples:
   plumbline topology -o json
   plumbline topology --sysfs-root /host/sys`;
 
-export function createCommand(): Command {
-  const command = new Command('topology')
-    .description('Show the NUMA nodes, cores, threads, caches, memory and NICs of this machine.')
+export const createCommand = () =>
+  new Subcommand('topology', 'Show the NUMA nodes, cores, threads, caches, memory and NICs of this machine.', EXAMPLES)
     .option('--sysfs-root <directory>', 'path of sysfs', '/sys')
-    .addHelpText('after', EXAMPLES)
-    .action(async (flags: TopologyFlags) => (await import('./run.ts')).run(flags));
-  return withOutput(command, ['json', 'yaml', 'wide']);
-}
+    .withOutput('json', 'yaml', 'wide')
+    .runs(() => import('./run.ts'));

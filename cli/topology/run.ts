@@ -16,7 +16,7 @@ import { CliError, EXIT, usageError } from '../support/exit-status.ts';
 import { type OutputFormat, print } from '../support/output.ts';
 import { joinParts, type Line, paint, tableLines } from '../support/terminal.ts';
 
-export interface TopologyFlags {
+interface TopologyFlags {
   readonly sysfsRoot: string;
   readonly output?: OutputFormat;
 }
@@ -132,10 +132,8 @@ async function readMachine(root: string) {
 
 /** Output of `plumbline topology -o json`: docs/schemas/topology.json. */
 export function topologyData({ host, cells, memory, isolated, offline, caches, nics }: Machine) {
-  const groupOf = ({ id, cpus: list }: { readonly id: number; readonly cpus: string }) => ({
-    id,
-    cpus: numbersOf(list),
-  });
+  const groupsOf = (groups: ReturnType<typeof groupCpus>) =>
+    groups.map(({ id, cpus }) => ({ id, cpus: numbersOf(cpus) }));
   const listed = (set: CpuSet) => [...set];
   return {
     cpus: listed(host.online),
@@ -152,19 +150,13 @@ export function topologyData({ host, cells, memory, isolated, offline, caches, n
         distances: [...(memory.distances?.[String(id)] ?? [])],
       };
     }),
-    sockets: groupCpus(host.cpus, ({ socket }) => socket).map(groupOf),
+    sockets: groupsOf(groupCpus(host.cpus, ({ socket }) => socket)),
     cores: host.cores.map(listed),
-    uncores: groupCpus(host.cpus, ({ uncore }) => uncore).map(groupOf),
+    uncores: groupsOf(groupCpus(host.cpus, ({ uncore }) => uncore)),
     isolated: listed(isolated),
-    caches: caches.map(({ level, type, size, cpus: set }) => ({ level, type, size: size ?? null, cpus: listed(set) })),
-    nics: nics.map(({ name, cells, pci, driver, up, speed, virtualFunctions }) => ({
-      name,
-      numaNodes: [...cells],
-      pci: pci ?? null,
-      driver: driver ?? null,
-      up: up ?? null,
-      speed: speed ?? null,
-      virtualFunctions,
-    })),
+    caches: caches.map(({ level, type, size = null, cpus: set }) => ({ level, type, size, cpus: listed(set) })),
+    nics: nics.map(({ name, cells, pci = null, driver = null, up = null, speed = null, virtualFunctions }) => {
+      return { name, numaNodes: cells, pci, driver, up, speed, virtualFunctions };
+    }),
   };
 }

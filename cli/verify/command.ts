@@ -1,7 +1,4 @@
-import { Command } from 'commander';
-import { withCluster } from '../support/cluster.ts';
-import { withOutput } from '../support/output.ts';
-import type { VerifyFlags } from './run.ts';
+import { Subcommand } from '../support/command.ts';
 
 const NOTES = `
 A node can host a VM if every CPU in the mask is online there, and each vCPU has at least one CPU that is neither
@@ -14,12 +11,14 @@ Examples:
 
 Exit status: 0 done, 1 if a VM has no node, or its mask is refused or it stays paused where it is, 3 if the cluster cannot be queried.`;
 
-export function createCommand(): Command {
-  const command = new Command('verify')
-    .description('Check the CPU mask of every VM against every node: which nodes can host it, and why others cannot.')
+export const createCommand = () =>
+  new Subcommand(
+    'verify',
+    'Check the CPU mask of every VM against every node: which nodes can host it, and why others cannot.',
+    NOTES,
+  )
     .option('-n, --namespace <name>', 'VMs of one namespace; default: all')
     .option('-A, --all-namespaces', 'VMs of all namespaces, also if -n names one')
-    .addHelpText('after', NOTES)
-    .action(async (flags: VerifyFlags) => (await import('./run.ts')).run(flags));
-  return withOutput(withCluster(command), ['json', 'yaml', 'wide', 'name']);
-}
+    .withCluster()
+    .withOutput('json', 'yaml', 'wide', 'name')
+    .runs(() => import('./run.ts'));

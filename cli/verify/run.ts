@@ -49,34 +49,20 @@ export async function readVerifyFacts(client: KubeClient, namespace: string | un
   ]);
   assertReported(topologies);
   const { hosts } = hostsOf(topologies);
-  const running = new Map(
-    instances.map(({ metadata, spec, status }) => [keyOf(metadata), runningInstance({ metadata, spec, status })]),
-  );
+  const running = new Map(instances.map((instance) => [keyOf(instance.metadata), runningInstance(instance)]));
   const templates = [
     ...machines.map((machine) => {
-      const {
-        metadata,
-        spec: { template, instancetype },
-      } = machine;
-      return {
-        kind: 'VirtualMachine' as const,
-        metadata,
-        machine,
-        template: {
-          metadata: { annotations: template.metadata?.annotations },
-          spec: template.spec,
-          vcpusUnknown: instancetype != null,
-        },
-      };
+      const { template, instancetype } = machine.spec;
+      const { annotations } = template.metadata ?? {};
+      const masked = { metadata: { annotations }, spec: template.spec, vcpusUnknown: instancetype != null };
+      return { kind: 'VirtualMachine' as const, metadata: machine.metadata, machine, template: masked };
     }),
     ...instances
       .filter(({ metadata }) => !metadata.ownerReferences?.some(({ kind }) => kind === 'VirtualMachine'))
-      .map(({ metadata, spec }) => ({
-        kind: 'VirtualMachineInstance' as const,
-        metadata,
-        machine: undefined,
-        template: { metadata, spec, vcpusUnknown: false },
-      })),
+      .map(({ metadata, spec }) => {
+        const template = { metadata, spec, vcpusUnknown: false };
+        return { kind: 'VirtualMachineInstance' as const, metadata, machine: undefined, template };
+      }),
   ];
   const vms = templates.flatMap(({ kind, metadata, machine, template }) => {
     const masked = maskedVmOf(template);
@@ -88,9 +74,9 @@ export async function readVerifyFacts(client: KubeClient, namespace: string | un
   });
   return {
     vms: vms.sort((a, b) => keyOf(a).localeCompare(keyOf(b))),
-    nodes: nodes.map(({ metadata }) => ({
-      name: metadata.name ?? '',
-      labels: new Map(Object.entries(metadata.labels ?? {})),
+    nodes: nodes.map(({ metadata: { name = '', labels } }) => ({
+      name,
+      labels: new Map(Object.entries(labels ?? {})),
     })),
     hosts,
     silent: leases?.silent ?? new Set<string>(),
@@ -102,13 +88,11 @@ export async function readVerifyFacts(client: KubeClient, namespace: string | un
 }
 
 /** Empty without KubeVirt; a missing permission is an error, as an empty list would look like success. @throws KubeError */
-async function readIfInstalled<Item>(...args: Parameters<typeof readAll<Item>>): Promise<Item[]> {
-  try {
-    return await readAll(...args);
-  } catch (error) {
+function readIfInstalled<Item>(...args: Parameters<typeof readAll<Item>>): Promise<Item[]> {
+  return readAll(...args).catch((error: unknown) => {
     if (isNotFound(error)) return [];
     throw error;
-  }
+  });
 }
 
 /** Of an instance that runs. */
@@ -175,11 +159,11 @@ function runningOf(vm: MaskedMachine, hosts: ReadonlyMap<string, ReportedHost>, 
     namespace,
     name,
     kind: kind === 'VirtualMachine' ? 'vm' : 'vmi',
-    machine: machine && machineFacts(machine, now),
     instance,
     migration,
     scheduler,
     now,
+    machine: machine && machineFacts(machine, now),
   };
   const launchers = Object.entries(pods).map(([uid, at]): Launcher => {
     const pinning = hosts.get(at)?.status.pinning?.find(({ podUID }) => podUID === uid);
@@ -203,7 +187,7 @@ function runningOf(vm: MaskedMachine, hosts: ReadonlyMap<string, ReportedHost>, 
   return { node, verdict, reason, text: texts.join('; '), remedies, reasons };
 }
 
-export interface VerifyFlags extends ClusterFlags {
+interface VerifyFlags extends ClusterFlags {
   readonly allNamespaces?: true;
   readonly output?: OutputFormat;
 }
@@ -240,11 +224,16 @@ export function verificationLines(verification: Verification, width: number, eve
     return [[mark, `  ${first}`], ...more, ...details(vm, most).flatMap((text) => indented(text, columns))];
   });
   const silent = nodes - reporting;
-  return [
-    ...lines,
-    '',
-    `${countText(vms.length, 'VM')} with a CPU mask on ${countText(nodes, 'node')}${silent > 0 ? ` (${countText(silent, 'does not report', 'do not report')})` : ''}: ${withoutNode === 0 ? 'every mask fits some node' : countText(withoutNode, 'has no node', 'have no node')}${notApplied === 0 ? '' : `; ${countText(notApplied, 'is refused by the agent of its node', 'are refused by the agents of their nodes')}`}`,
-  ];
+  const silentText = silent > 0 ? ` (${countText(silent, 'does not report', 'do not report')})` : '';
+  const fitting =
+    withoutNode === 0 ? 'every mask fits some node' : countText(withoutNode, 'has no node', 'have no node');
+  const refused = countText(
+    notApplied,
+    'is refused by the agent of its node',
+    'are refused by the agents of their nodes',
+  );
+  const total = `${countText(vms.length, 'VM')} with a CPU mask on ${countText(nodes, 'node')}${silentText}: ${fitting}`;
+  return [...lines, '', notApplied === 0 ? total : `${total}; ${refused}`];
 }
 
 function hostsText(vm: VmFinding, most: number): string {
@@ -260,13 +249,10 @@ function hostsText(vm: VmFinding, most: number): string {
 
 function details({ refused, fallBack, running }: VmFinding, most: number): string[] {
   const byReason = [...groupBy(refused, ({ message }) => message)];
-  const groups = byReason.map(
-    ([message, list]) =>
-      `not ${someNames(
-        list.map(({ node }) => node),
-        most,
-      )}: ${message}`,
-  );
+  const groups = byReason.map(([message, list]) => {
+    const names = list.map(({ node }) => node);
+    return `not ${someNames(names, most)}: ${message}`;
+  });
   const others = byReason.slice(most).flatMap(([, list]) => list).length;
   return [
     ...groups.slice(0, most),

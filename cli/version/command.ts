@@ -1,7 +1,4 @@
-import { Command } from 'commander';
-import { withCluster } from '../support/cluster.ts';
-import { withOutput } from '../support/output.ts';
-import type { VersionFlags } from './run.ts';
+import { Subcommand } from '../support/command.ts';
 
 const EXAMPLES = `
 Examples:
@@ -11,13 +8,13 @@ Examples:
 
 Exit status: 0; 3 if there is a kubeconfig and its cluster cannot be queried.`;
 
-export function createCommand(): Command {
-  const command = new Command('version')
-    .description(
-      'Print the versions of this command, its Node.js, and Plumbline, KubeVirt and Kubernetes on the cluster.',
-    )
+export const createCommand = () =>
+  new Subcommand(
+    'version',
+    'Print the versions of this command, its Node.js, and Plumbline, KubeVirt and Kubernetes on the cluster.',
+    EXAMPLES,
+  )
     .option('--client', 'do not query the cluster')
-    .addHelpText('after', EXAMPLES)
-    .action(async (flags: VersionFlags) => (await import('./run.ts')).run(flags));
-  return withOutput(withCluster(command), ['json', 'yaml']);
-}
+    .withCluster()
+    .withOutput('json', 'yaml')
+    .runs(() => import('./run.ts'));

@@ -9,7 +9,7 @@ import { CliError, EXIT } from '../support/exit-status.ts';
 import { readIfAllowed, readOne } from '../support/lists.ts';
 import { type OutputFormat, print, printMessage } from '../support/output.ts';
 
-export interface VersionFlags extends ClusterFlags {
+interface VersionFlags extends ClusterFlags {
   readonly client?: true;
   readonly output?: OutputFormat;
 }

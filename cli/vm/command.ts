@@ -1,5 +1,5 @@
-import { Command } from 'commander';
-import { type AgentFlags, withAgent } from '../agent/flags.ts';
+import { withAgent } from '../agent/flags.ts';
+import { Subcommand } from '../support/command.ts';
 
 const EXAMPLES = `
 Examples:
@@ -10,14 +10,12 @@ Examples:
 Exit status: 0 if every thread is on its CPUs and no VMs share CPUs, 1 if not, 3 if the agent cannot be
 reached, 4 if no agent runs on the node.`;
 
-export function createCommand(): Command {
-  const status = new Command('status')
-    .description(
-      'Show the threads of the VMs on a node that have a CPU mask or dedicated CPUs: vCPUs, IO threads and the ' +
-        'emulator’s, the CPUs each should run on and those it may run on. The node’s agent answers: directly on the ' +
-        'node itself, else through a port-forward.',
-    )
-    .addHelpText('after', EXAMPLES)
-    .action(async (node: string | undefined, flags: AgentFlags) => (await import('./run.ts')).run(node, flags));
-  return new Command('vm').description('Show the VMs on a node.').addCommand(withAgent(status));
-}
+const DESCRIPTION =
+  'Show the threads of the VMs on a node that have a CPU mask or dedicated CPUs: vCPUs, IO threads and the ' +
+  'emulator’s, the CPUs each should run on and those it may run on. The node’s agent answers: directly on the ' +
+  'node itself, else through a port-forward.';
+
+export const createCommand = () =>
+  new Subcommand('vm', 'Show the VMs on a node.').addCommand(
+    withAgent(new Subcommand('status', DESCRIPTION, EXAMPLES)).runs(() => import('./run.ts')),
+  );

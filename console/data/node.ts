@@ -7,12 +7,7 @@ const MAX_OWNER_VALUES = 250;
 
 export type NodeItem = Readonly<ReturnType<typeof nodeItem>>;
 
-export function nodeItem(
-  name: string,
-  shape: Shape | undefined,
-  content: NodeContent,
-  before?: Parameters<typeof marksOf>[1],
-) {
+export function nodeItem(name: string, shape: Shape | undefined, content: NodeContent, before?: Marked) {
   const { owners, inFlight } = content;
   const paint = new Uint8Array(shape?.slots.length ?? 0);
   /** For each slot, 1 for CPUs that were added for whole cores and that have no pinned vCPU. */
@@ -79,17 +74,19 @@ export const DPU_TEXT: Readonly<Record<DpuState, string>> = {
 /** Number of colours for owners. Further owners reuse them; the letter still distinguishes them. */
 export const COLOUR_COUNT = 6;
 
+interface Marked {
+  readonly owners: readonly OwnerEntry[];
+  readonly marks: readonly number[];
+}
+
 /** A pod keeps its colour while others come and go; a new one gets that of its name, the same on every page. */
-export function marksOf(
-  owners: readonly OwnerEntry[],
-  before?: { readonly owners: readonly OwnerEntry[]; readonly marks: readonly number[] },
-): number[] {
-  const previous = new Map(before?.owners.map(([pod], index) => [pod, before.marks[index]!]));
-  const pods = [...new Set(owners.map(([pod]) => pod))];
-  const marks = new Map(pods.flatMap((pod) => (previous.has(pod) ? [[pod, previous.get(pod)!] as const] : [])));
+function marksOf(owners: readonly OwnerEntry[], before?: Marked): number[] {
+  const pods = new Set(owners.map(([pod]) => pod));
+  const previous = before?.owners.map(([pod], index) => [pod, before.marks[index]!] as const) ?? [];
+  const marks = new Map(previous.filter(([pod]) => pods.has(pod)));
   const used = new Set(marks.values());
   // By name, because the order of a report has no meaning.
-  for (const pod of pods.filter((pod) => !marks.has(pod)).sort()) {
+  for (const pod of [...pods].filter((pod) => !marks.has(pod)).sort()) {
     const mark = freeMark(hashOf(pod) % COLOUR_COUNT, used);
     used.add(mark);
     marks.set(pod, mark);

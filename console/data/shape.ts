@@ -70,10 +70,11 @@ export function cellsOf({ cells, slots }: Shape, usedSlots: Iterable<number>): S
   );
 }
 
+export const numberText = (value: number): string => value.toLocaleString('en');
+
 /** `1 node`, `3 nodes`, as in the command. The page may import nothing outside console/. */
-export function countWords(count: number, noun: string): string {
-  return `${count.toLocaleString('en')} ${noun}${count === 1 ? '' : 's'}`;
-}
+export const countWords = (count: number, noun: string): string =>
+  `${numberText(count)} ${noun}${count === 1 ? '' : 's'}`;
 
 export const attentionText = (count: number): string =>
-  `${count.toLocaleString('en')} ${count === 1 ? 'needs' : 'need'} attention`;
+  `${numberText(count)} ${count === 1 ? 'needs' : 'need'} attention`;

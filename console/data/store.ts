@@ -1,6 +1,6 @@
 import { type NodeItem, nodeItem } from './node.ts';
 import { type Shape, shapeOf } from './shape.ts';
-import type { NodeContent, PodContent, RunningEntry, ShapeContent, Status, WireRecord } from './wire.ts';
+import type { PodContent, RunningEntry, ShapeContent, Status, WireRecord } from './wire.ts';
 
 export interface PodItem extends PodContent {
   readonly uid: string;
@@ -28,36 +28,26 @@ export class Store {
 
   take(records: readonly WireRecord[]): void {
     for (const record of records) {
-      switch (record[0]) {
-        case 'n':
-          if (record.length === 2) this.nodes.delete(record[1]);
-          else this.#takeNode(record[1], record[2]);
-          break;
-        case 'p':
-          if (record.length === 2) this.pods.delete(record[1]);
-          else this.#takePod(record[1], record[2]);
-          break;
-        case 'r':
-          if (record.length === 2) this.running.delete(record[1]);
-          else this.running.set(record[1], record[2]);
-          break;
-        case 'c':
-          this.status = record[1];
-          break;
-        default:
-          // A record of a kind that only a newer page uses.
-          break;
-      }
+      // A record of a kind that only a newer page uses is ignored.
+      if (record[0] === 'c') this.status = record[1];
+      else if (record.length === 2) this.#itemsOf(record[0])?.delete(record[1]);
+      else this.#set(record);
     }
   }
 
-  #takeNode(name: string, content: NodeContent): void {
-    const shape = content.shape && this.#shapeOf(content.shape);
-    this.nodes.set(name, nodeItem(name, shape, content, this.nodes.get(name)));
+  #itemsOf(kind: 'n' | 'p' | 'r'): Map<string, unknown> | undefined {
+    return { n: this.nodes, p: this.pods, r: this.running }[kind];
   }
 
-  #takePod(uid: string, content: PodContent): void {
-    this.pods.set(uid, { ...content, uid, key: `${content.namespace}/${content.vm ?? content.name}` });
+  #set(record: Extract<WireRecord, { readonly length: 3 }>): void {
+    if (record[0] === 'n') {
+      const [, name, content] = record;
+      const shape = content.shape && this.#shapeOf(content.shape);
+      this.nodes.set(name, nodeItem(name, shape, content, this.nodes.get(name)));
+    } else if (record[0] === 'p') {
+      const [, uid, content] = record;
+      this.pods.set(uid, { ...content, uid, key: `${content.namespace}/${content.vm ?? content.name}` });
+    } else if (record[0] === 'r') this.running.set(record[1], record[2]);
   }
 
   #shapeOf(content: ShapeContent): Shape {

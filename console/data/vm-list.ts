@@ -1,18 +1,12 @@
+import { collator, type ListKind } from './list.ts';
 import type { NodeItem } from './node.ts';
-import { collator, type ListQuery, matcherOf } from './node-list.ts';
 import { parseCpus } from './shape.ts';
+import type { PodItem } from './store.ts';
 import { GONE, MIGRATION_TARGET, type RunningEntry, type StateVerdict } from './wire.ts';
 
 export type VmItem = ReturnType<typeof vmItem>;
 
-type Containers = readonly (readonly [container: string, cpus: string, padding: number])[];
-
-export type VmSort = keyof typeof VM_SORTS;
-export type VmFilter = keyof typeof VM_FILTERS;
-
-export type VmQuery = ListQuery<VmSort, VmFilter>;
-
-export const BADNESS: readonly StateVerdict[] = ['ok', 'stopped', 'waiting', 'degraded', 'broken'];
+const BADNESS: readonly StateVerdict[] = ['ok', 'stopped', 'waiting', 'degraded', 'broken'];
 
 const keyOf = (pod: string, node: string) => `${pod}@${node}`;
 
@@ -53,7 +47,7 @@ function vmsOn(node: NodeItem): readonly VmItem[] {
 function vmItem(
   name: string,
   node: string,
-  containers: Containers,
+  containers: readonly (readonly [container: string, cpus: string, padding: number])[],
   entry: RunningEntry | undefined,
   silentSince: string | undefined,
 ) {
@@ -68,23 +62,42 @@ export const cpuCount = ({ containers }: VmItem): number =>
 
 const byName = (a: VmItem, b: VmItem) => collator.compare(a.name, b.name);
 
-export const VM_SORTS = {
-  name: byName,
-  node: (a: VmItem, b: VmItem) => collator.compare(a.node, b.node) || byName(a, b),
-  cpus: (a: VmItem, b: VmItem) => cpuCount(a) - cpuCount(b) || byName(a, b),
-  verdict: (a: VmItem, b: VmItem) => BADNESS.indexOf(a.verdict) - BADNESS.indexOf(b.verdict) || byName(b, a),
+export const VM_LIST: ListKind<VmItem, 'name' | 'node' | 'cpus' | 'verdict', 'all' | 'attention' | 'mask'> = {
+  sorts: {
+    name: byName,
+    node: (a, b) => collator.compare(a.node, b.node) || byName(a, b),
+    cpus: (a, b) => cpuCount(a) - cpuCount(b) || byName(a, b),
+    verdict: (a, b) => BADNESS.indexOf(a.verdict) - BADNESS.indexOf(b.verdict) || byName(b, a),
+  },
+  filters: {
+    all: { title: 'All VMs', accepts: () => true },
+    attention: { title: 'Need attention', accepts: needsAttention },
+    mask: { title: 'With a CPU mask', accepts: ({ mask }) => mask !== '' },
+  },
+  usual: { text: '', sort: 'verdict', descending: true, filter: 'all' },
+  textsOf: ({ name, node, reason, text }) => [name, node, reason, text],
 };
 
-export const VM_FILTERS = {
-  all: { title: 'All VMs', accepts: () => true },
-  attention: { title: 'Need attention', accepts: needsAttention },
-  mask: { title: 'With a CPU mask', accepts: ({ mask }: VmItem) => mask !== '' },
-};
+export const isBroken = ({ verdict }: PodItem) => verdict === 'broken';
+const badness = ({ verdict = 'waiting' }: PodItem) => BADNESS.indexOf(verdict);
 
-export function findVms(vms: readonly VmItem[], { text, sort, descending, filter }: VmQuery): VmItem[] {
-  const matches = matcherOf(text, ({ name, node, reason, text: state }: VmItem) => [name, node, reason, state]);
-  const order = VM_SORTS[sort];
-  return vms
-    .filter((vm) => VM_FILTERS[filter].accepts(vm) && matches(vm))
-    .sort(descending ? (a, b) => order(b, a) : order);
-}
+const byPodName = (a: PodItem, b: PodItem) =>
+  collator.compare(a.namespace, b.namespace) || collator.compare(a.vm ?? a.name, b.vm ?? b.name);
+
+/** Without a time: it has been on its node for less time than the others wait, so its time is after every year. */
+const sinceOf = ({ since = '9999' }: PodItem) => since;
+const byAge = (a: PodItem, b: PodItem) => sinceOf(b).localeCompare(sinceOf(a)) || byPodName(b, a);
+
+/** Ascending: the least urgent, the shortest wait. */
+export const WAITING_LIST: ListKind<PodItem, 'name' | 'since' | 'verdict', 'all' | 'broken' | 'vms'> = {
+  sorts: { name: byPodName, since: byAge, verdict: (a, b) => badness(a) - badness(b) || byAge(a, b) },
+  filters: {
+    all: { title: 'All waiting', accepts: () => true },
+    broken: { title: 'Need attention', accepts: isBroken },
+    vms: { title: 'VMs only', accepts: ({ vm }) => vm !== undefined },
+  },
+  usual: { text: '', sort: 'verdict', descending: true, filter: 'all' },
+  textsOf({ namespace, name, vm = '', node = '', nominated = '', networks, reason = '', text = '' }) {
+    return [`${namespace}/${vm}`, name, node, nominated, ...networks.map(([network]) => network), reason, text];
+  },
+};

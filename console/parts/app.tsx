@@ -1,14 +1,14 @@
+import { numberText } from '../data/shape.ts';
 import { hashOf, route } from '../state/route.ts';
 import { oldSince, totals, vms, vmsToLookAt, waiting, waitingBroken } from '../state/state.ts';
 import { Announcer, Banner, Header } from './header.tsx';
-import { layout } from './layout.ts';
 import { NodeDetail } from './node-detail.tsx';
 import { NodeList } from './node-list.tsx';
 import { PodDetail } from './pod-detail.tsx';
 import { Summary } from './summary.tsx';
+import { layout } from './virtual-grid.tsx';
 import { VmDetail } from './vm-detail.tsx';
-import { VmList } from './vm-list.tsx';
-import { WaitingList } from './waiting-list.tsx';
+import { VmList, WaitingList } from './vm-list.tsx';
 
 const LIST_LABELS = { nodes: 'Nodes', vms: 'Started VMs', waiting: 'Waiting VMs and pods' } as const;
 
@@ -57,10 +57,10 @@ interface TabProps {
 function Tab({ to, title, count, attention = 0 }: TabProps) {
   return (
     <a href={hashOf({ list: to })} aria-current={route.value.list === to ? 'page' : undefined}>
-      {title} <span class="count">{count.toLocaleString('en')}</span>{' '}
+      {title} <span class="count">{numberText(count)}</span>{' '}
       {attention > 0 && (
-        <span class="count is-attention" title={`${attention.toLocaleString('en')} need attention`}>
-          {attention.toLocaleString('en')}
+        <span class="count is-attention" title={`${numberText(attention)} need attention`}>
+          {numberText(attention)}
           <span class="unseen"> need attention</span>
         </span>
       )}

@@ -2,23 +2,22 @@ import { COLOUR_COUNT, cpuSlots, type NodeItem, Paint } from '../data/node.ts';
 import type { Shape, ShapeCell } from '../data/shape.ts';
 import { status } from '../state/state.ts';
 
-export interface CpuMapProps {
+interface CpuMapProps {
   readonly node: NodeItem;
   readonly shape: Shape;
+  /** Slots where Open vSwitch may run. */
   readonly switched?: ReadonlySet<number> | undefined;
-  readonly only?: ReadonlySet<number>;
+  /** Slots that are not in the background; undefined: all. */
   readonly lookedAt?: ReadonlySet<number> | undefined;
 }
 
 /** The table below has everything as text, so the drawing is hidden from screen readers. */
-export function CpuMap({ node, shape, switched, only, lookedAt }: CpuMapProps) {
+export function CpuMap({ cells, ...props }: CpuMapProps & { readonly cells?: readonly ShapeCell[] }) {
   return (
     <div class="cpu-map">
-      {shape.cells
-        .filter(({ id }) => only?.has(id) ?? true)
-        .map((cell) => (
-          <Cell key={cell.id} cell={cell} node={node} shape={shape} switched={switched} lookedAt={lookedAt} />
-        ))}
+      {(cells ?? props.shape.cells).map((cell) => (
+        <Cell key={cell.id} cell={cell} {...props} />
+      ))}
     </div>
   );
 }
@@ -27,7 +26,8 @@ const isSilent = ({ problems }: Pick<NodeItem, 'problems'>): boolean => problems
 
 const DPU_WORD = { '': '', alive: 'ready', dead: 'not ready', unknown: 'unknown' } as const;
 
-function Cell({ cell, node, shape, switched, lookedAt }: CpuMapProps & { readonly cell: ShapeCell }) {
+function Cell({ cell, ...props }: CpuMapProps & { readonly cell: ShapeCell }) {
+  const { node, shape } = props;
   const cores = Array.from({ length: cell.cores }, (_, k) => cell.firstCore + k);
   const free = cores.filter((core) => isFree(core, node, shape)).length;
   return (
@@ -49,7 +49,7 @@ function Cell({ cell, node, shape, switched, lookedAt }: CpuMapProps & { readonl
       </header>
       <div class="cores" aria-hidden="true">
         {cores.map((core) => (
-          <Core key={core} core={core} node={node} shape={shape} switched={switched} lookedAt={lookedAt} />
+          <Core key={core} core={core} {...props} />
         ))}
       </div>
     </section>
@@ -63,17 +63,15 @@ function Core({ core, node, shape, switched, lookedAt }: CpuMapProps & { readonl
       {Array.from({ length: threads }, (_, k) => first + k).map((slot) => {
         const paint = node.paint[slot] ?? Paint.free;
         const padded = node.padding[slot] === 1;
+        const hasSwitch = switched?.has(slot) === true;
+        const isBack = lookedAt?.has(slot) === false;
+        const { cpu } = shape.slots[slot]!;
+        const looks = [padded && 'is-padding', hasSwitch && 'has-switch', isBack && 'is-back'];
+        const title = titleOf(node, paint, cpu, padded) + (hasSwitch ? '; Open vSwitch may run here' : '');
         return (
-          <span
-            key={slot}
-            class={`thread ${paintName(node, paint)}${padded ? ' is-padding' : ''}${switched?.has(slot) ? ' has-switch' : ''}${lookedAt?.has(slot) === false ? ' is-back' : ''}`}
-            title={
-              titleOf(node, paint, shape.slots[slot]!.cpu, padded) +
-              (switched?.has(slot) ? '; Open vSwitch may run here' : '')
-            }
-          >
+          <span key={slot} class={['thread', paintName(node, paint), ...looks].filter(Boolean).join(' ')} title={title}>
             <b>{markOf(node, paint)}</b>
-            <i>{shape.slots[slot]!.cpu}</i>
+            <i>{cpu}</i>
           </span>
         );
       })}
@@ -112,19 +110,20 @@ export function markOf({ owners }: Pick<NodeItem, 'owners'>, paint: number): str
 const FREE = 'free: the shared pool, where Open vSwitch may also run';
 const FREE_BEFORE = 'free by the last report of its agent, which is silent';
 
+const IN_FLIGHT = { nominated: 'nominated', bound: 'bound, about to start' } as const;
+
 export function ownersOf(node: NodeItem, shape: Shape) {
   const { owners, inFlight, paint, padding } = node;
   const row = (kind: number, who: string, about: string, slots: readonly number[]) => {
     return { paint: kind, who, about, slots, padded: slots.filter((slot) => padding[slot] === 1) };
   };
   const painted = (kind: number) => [...paint.keys()].filter((slot) => paint[slot] === kind);
-  const states = { nominated: 'nominated', bound: 'bound, about to start' } as const;
   const rows = [
     ...owners.map(([pod, container, cpus], index) =>
       row(Paint.owner + index, pod, container === 'compute' ? '' : container, cpuSlots(shape, cpus)),
     ),
     ...inFlight.map(([pod, kind, cpus]) => {
-      const about = cpus === '' ? `${states[kind]}; its CPUs cannot be predicted` : states[kind];
+      const about = cpus === '' ? `${IN_FLIGHT[kind]}; its CPUs cannot be predicted` : IN_FLIGHT[kind];
       return { ...row(Paint.inFlight, pod, about, cpuSlots(shape, cpus)), padded: [] };
     }),
     row(Paint.polled, 'Open vSwitch', 'poll mode drivers', painted(Paint.polled)),

@@ -2,20 +2,17 @@ import { useState } from 'preact/hooks';
 import { type NodeItem, nodeItem } from '../data/node.ts';
 import type { DrainEntry, DrainPicture } from '../data/wire.ts';
 import { type ServerAnswer, useAnswer } from '../state/ask.ts';
-import { hashOf } from '../state/route.ts';
 import { store } from '../state/state.ts';
 import { CpuMap } from './cpu-map.tsx';
-import { CpuList, Paragraphs } from './detail.tsx';
+import { CpuList, Link, Paragraphs, Table } from './detail.tsx';
 import { Remedies } from './remedies.tsx';
-
-const REFRESH_MILLISECONDS = 30_000;
 
 /** Asked for only when someone wants to know: the server then reads all nodes. */
 export function DrainPreview({ node }: { readonly node: NodeItem }) {
   const [requested, setRequested] = useState<string | undefined>(undefined);
   const isRequested = requested === node.name;
   const url = isRequested ? `/drain?node=${encodeURIComponent(node.name)}` : undefined;
-  const answer = useAnswer<DrainPicture>(url, REFRESH_MILLISECONDS);
+  const answer = useAnswer<DrainPicture>(url);
   return (
     <section class="drain" aria-labelledby="drain" aria-busy={isRequested && answer === undefined}>
       <h3 id="drain">If it is drained</h3>
@@ -32,6 +29,8 @@ export function DrainPreview({ node }: { readonly node: NodeItem }) {
   );
 }
 
+const movesOff = ({ to, outcome }: DrainEntry) => to !== undefined || outcome === 'stops';
+
 function Answer({ node, answer }: { readonly node: NodeItem; readonly answer: ServerAnswer<DrainPicture> }) {
   if (answer === undefined) return <p class="about">Predicting every node …</p>;
   if ('failed' in answer) return <p class="about">{answer.failed}</p>;
@@ -39,6 +38,7 @@ function Answer({ node, answer }: { readonly node: NodeItem; readonly answer: Se
   if (vms.length === 0) return <p>No VM runs here.</p>;
   const migrating = vms.filter(({ outcome }) => outcome === 'migrates').length;
   const targets = [...new Set(vms.flatMap(({ to }) => to ?? []))];
+  const gone = new Set(vms.filter(movesOff).map(({ vm }) => vm));
   return (
     <>
       <p class={migrating === vms.length ? 'about' : 'problem is-mild'}>
@@ -46,11 +46,12 @@ function Answer({ node, answer }: { readonly node: NodeItem; readonly answer: Se
         {orderMatters && ' Another order leaves VMs without a place.'}
       </p>
       <Entries vms={vms} />
-      <Pictures title={node.name} before={node} after={without(node, vms)} />
+      <Pictures before={node} owners={node.owners.filter(([vm]) => !gone.has(vm))} />
       {targets.map((name) => {
         const target = store.nodes.get(name);
-        const there = vms.filter(({ to }) => to === name);
-        return target && <Pictures key={name} title={name} before={target} after={withVms(target, there)} />;
+        const there = vms.filter(({ to, cpus }) => to === name && cpus !== '');
+        const added = there.map(({ vm, cpus }) => [vm, 'compute', cpus, 0] as const);
+        return target && <Pictures key={name} before={target} owners={[...target.owners, ...added]} />;
       })}
       <Paragraphs texts={notes} look="about" />
     </>
@@ -68,81 +69,39 @@ const OUTCOMES = {
 function Entries({ vms }: { readonly vms: readonly DrainEntry[] }) {
   return (
     <>
-      <div class="table-frame">
-        <table>
-          <caption class="unseen">VMs in this order</caption>
-          <thead>
-            <tr>
-              <th scope="col">VM</th>
-              <th scope="col">Then</th>
-              <th scope="col">Node</th>
-              <th scope="col">CPUs</th>
-            </tr>
-          </thead>
-          <tbody>
-            {vms.map(({ vm, outcome, to, cpus, text }) => (
-              <tr key={vm}>
-                <th scope="row">
-                  <a href={hashOf({ list: 'vms', chosen: vm })}>{vm}</a>
-                  {text !== '' && <span class="about">{text}</span>}
-                </th>
-                <td>{OUTCOMES[outcome]}</td>
-                <td>{to === undefined ? '' : <a href={hashOf({ list: 'nodes', chosen: to })}>{to}</a>}</td>
-                <td class="cpus">{to !== undefined && (cpus === '' ? 'shared' : <CpuList cpus={cpus} />)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table caption="VMs in this order" heads={['VM', 'Then', 'Node', 'CPUs']}>
+        {vms.map(({ vm, outcome, to, cpus, text }) => (
+          <tr key={vm}>
+            <th scope="row">
+              <Link list="vms" chosen={vm} />
+              {text !== '' && <span class="about">{text}</span>}
+            </th>
+            <td>{OUTCOMES[outcome]}</td>
+            <td>{to === undefined ? '' : <Link list="nodes" chosen={to} />}</td>
+            <td class="cpus">{to !== undefined && (cpus === '' ? 'shared' : <CpuList cpus={cpus} />)}</td>
+          </tr>
+        ))}
+      </Table>
       <Remedies entries={vms.flatMap(({ remedies }) => remedies)} />
     </>
   );
 }
 
-interface PicturesProps {
-  readonly title: string;
-  readonly before: NodeItem;
-  readonly after: NodeItem;
-}
-
-function Pictures({ title, before, after }: PicturesProps) {
-  const { shape } = before;
+/** A node before the drain, and with the owners after it. */
+function Pictures({ before, owners }: Readonly<{ before: NodeItem; owners: NodeItem['owners'] }>) {
+  const { name, shape, ...content } = before;
   if (shape === undefined) return null;
+  const pictures = { before, after: nodeItem(name, shape, { ...content, shape: undefined, owners }, before) };
   return (
     <div class="before-after">
-      {[
-        { when: 'before', node: before },
-        { when: 'after', node: after },
-      ].map(({ when, node }) => (
+      {Object.entries(pictures).map(([when, node]) => (
         <figure key={when}>
           <figcaption>
-            {title}, {when}
+            {name}, {when}
           </figcaption>
           <CpuMap node={node} shape={shape} />
         </figure>
       ))}
     </div>
   );
-}
-
-/** The page has the shape itself. */
-const contentOf = ({ shape: _, ...content }: NodeItem) => content;
-
-const movesOff = ({ to, outcome }: DrainEntry) => to !== undefined || outcome === 'stops';
-
-/** The node without the VMs that leave it. */
-function without(node: NodeItem, vms: readonly DrainEntry[]): NodeItem {
-  const gone = new Set(vms.filter(movesOff).map(({ vm }) => vm));
-  return nodeItem(
-    node.name,
-    node.shape,
-    { ...contentOf(node), owners: node.owners.filter(([vm]) => !gone.has(vm)) },
-    node,
-  );
-}
-
-/** The node with the VMs that come to it. */
-function withVms(node: NodeItem, vms: readonly DrainEntry[]): NodeItem {
-  const added = vms.filter(({ cpus }) => cpus !== '').map(({ vm, cpus }) => [vm, 'compute', cpus, 0] as const);
-  return nodeItem(node.name, node.shape, { ...contentOf(node), owners: [...node.owners, ...added] }, node);
 }

@@ -1,14 +1,10 @@
+import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { attentionText, countWords } from '../data/shape.ts';
 import { line, oldSince, ready, status, totals, waiting } from '../state/state.ts';
 import { Ago } from './ago.tsx';
 
-const LINE = {
-  connecting: 'Connecting',
-  live: 'Live',
-  broken: 'Reconnecting',
-  outdated: 'Outdated page',
-} as const;
+const LINE = { connecting: 'Connecting', live: 'Live', broken: 'Reconnecting', outdated: 'Outdated page' } as const;
 
 export function Header() {
   const about = status.value;
@@ -44,34 +40,29 @@ const UNKNOWN: Readonly<Record<string, string>> = {
   resourceslices: 'the page cannot show nodes where dra.cpu gives CPUs to claims',
 };
 
-/** A part of Plumbline that is down: what it means for users, and the area of `plumbline doctor` that shows why. */
-interface Fault {
-  readonly text: string;
-  readonly area: string;
-}
+/** A part of Plumbline that is down: the area of `plumbline doctor` that shows why, and what it means for users. */
+type Fault = readonly [area: string, text: string];
 
-const NO_LEADER: Fault = {
-  text: 'Plumbline’s scheduler has no leader: new VMs stay pending, and starting VMs with a CPU mask stay paused',
-  area: 'extender',
-};
-
+const NO_LEADER: Fault = [
+  'extender',
+  'Plumbline’s scheduler has no leader: new VMs stay pending, and starting VMs with a CPU mask stay paused',
+];
+const DOWN = 'is down (no replica is ready)';
 /** By the name of the Deployment without its prefix. */
 const NOT_READY: Readonly<Record<string, Fault>> = {
-  webhook: {
-    text: 'The webhook is down (no replica is ready): new VMs that use Plumbline do not start',
-    area: 'webhook',
-  },
-  scheduler: {
-    text: 'The scheduler is down (no replica is ready): new VMs that use Plumbline stay pending, or paused with a CPU mask',
-    area: 'extender',
-  },
+  webhook: ['webhook', `The webhook ${DOWN}: new VMs that use Plumbline do not start`],
+  scheduler: ['extender', `The scheduler ${DOWN}: new VMs that use Plumbline stay pending, or paused with a CPU mask`],
 };
 
 const faultOf = (deployment: string): Fault =>
-  NOT_READY[deployment.slice(deployment.indexOf('-') + 1)] ?? {
-    text: `${deployment} is down (no replica is ready)`,
-    area: '',
-  };
+  NOT_READY[deployment.slice(deployment.indexOf('-') + 1)] ?? ['', `${deployment} ${DOWN}`];
+
+const Warning = ({ alert, children }: Readonly<{ alert: string; children: ComponentChildren }>) => (
+  <p class="banner is-warning">
+    <span role="alert">{alert}</span>
+    {children}
+  </p>
+);
 
 export function Banner() {
   const about = status.value;
@@ -87,40 +78,40 @@ export function Banner() {
   }
   if (line.value === 'broken' && oldSince.value !== undefined) {
     return (
-      <p class="banner is-warning">
-        <span role="alert">There is no connection to the console.</span> The data is <DataAge /> old; retrying. Check
-        that <code>plumbline console</code> or <code>kubectl port-forward</code> still runs.
-      </p>
+      <Warning alert="There is no connection to the console.">
+        {' '}
+        The data is <DataAge /> old; retrying. Check that <code>plumbline console</code> or{' '}
+        <code>kubectl port-forward</code> still runs.
+      </Warning>
     );
   }
   if (about === undefined) return null;
   const { missing, problem, leader, notReady, without } = about;
   if (problem !== undefined) {
     return (
-      <p class="banner is-warning">
-        <span role="alert">The API server does not answer.</span> The data is <DataAge /> old; retrying. {problem[1]}
-      </p>
+      <Warning alert="The API server does not answer.">
+        {' '}
+        The data is <DataAge /> old; retrying. {problem[1]}
+      </Warning>
     );
   }
   if (missing !== undefined) return <p class="banner">Loading the cluster: {missing}.</p>;
   const faults = [...notReady.map(faultOf), ...(leader === null ? [NO_LEADER] : [])];
   if (faults.length > 0) {
-    const areas = new Set(faults.map(({ area }) => area));
+    const areas = new Set(faults.map(([area]) => area));
     return (
-      <p class="banner is-warning">
-        <span role="alert">{faults.map(({ text }) => `${text}.`).join(' ')}</span>{' '}
+      <Warning alert={faults.map(([, text]) => `${text}.`).join(' ')}>
+        {' '}
         <code>{`plumbline doctor ${[...areas].join(' ')}`.trim()}</code> shows the reason.
-      </p>
+      </Warning>
     );
   }
-  if (without.length > 0) {
-    return (
-      <p class="banner">
-        You may not read {without.join(' and ')}: {without.map((kind) => UNKNOWN[kind] ?? kind).join('; ')}.
-      </p>
-    );
-  }
-  return null;
+  if (without.length === 0) return null;
+  return (
+    <p class="banner">
+      You may not read {without.join(' and ')}: {without.map((kind) => UNKNOWN[kind] ?? kind).join('; ')}.
+    </p>
+  );
 }
 
 /** Milliseconds without a change before the summary is announced. */
@@ -128,15 +119,13 @@ const SETTLED_MILLISECONDS = 2000;
 
 export function Announcer() {
   const [announcement, setAnnouncement] = useState('');
-  const text = !ready.value
-    ? 'Loading the cluster'
-    : [
-        line.value === 'live' ? '' : 'No connection to the console.',
-        oldSince.value === undefined ? '' : 'The data is old.',
-        `${countWords(totals.value.nodes, 'node')}, ${attentionText(totals.value.withProblems)}, ${waiting.value.length} waiting.`,
-      ]
-        .join(' ')
-        .trim();
+  const { nodes, withProblems } = totals.value;
+  const summary = [
+    line.value === 'live' ? '' : 'No connection to the console.',
+    oldSince.value === undefined ? '' : 'The data is old.',
+    `${countWords(nodes, 'node')}, ${attentionText(withProblems)}, ${waiting.value.length} waiting.`,
+  ];
+  const text = ready.value ? summary.join(' ').trim() : 'Loading the cluster';
   useEffect(() => {
     const timer = setTimeout(() => setAnnouncement(text), SETTLED_MILLISECONDS);
     return () => clearTimeout(timer);

@@ -2,9 +2,8 @@ import { countWords } from '../data/shape.ts';
 import type { HistoryAnswer, HistoryEntry } from '../data/wire.ts';
 import { useAnswer } from '../state/ask.ts';
 import { Ago, timeText } from './ago.tsx';
-import { Paragraphs } from './detail.tsx';
+import { AnswerSection, Paragraphs } from './detail.tsx';
 
-const REFRESH_MILLISECONDS = 30_000;
 const FIRST_ROWS = 12;
 
 interface HistoryProps {
@@ -14,14 +13,11 @@ interface HistoryProps {
 }
 
 export function History({ of, name, above = '' }: HistoryProps) {
-  const answer = useAnswer<HistoryAnswer>(`/history?${of}=${encodeURIComponent(name)}`, REFRESH_MILLISECONDS);
+  const answer = useAnswer<HistoryAnswer>(`/history?${of}=${encodeURIComponent(name)}`);
   return (
-    <section class="history" aria-labelledby="history" aria-busy={answer === undefined}>
-      <h3 id="history">History</h3>
-      {answer === undefined && <p class="about">Asking the API server …</p>}
-      {answer !== undefined && 'failed' in answer && <p class="problem">{answer.failed}</p>}
-      {answer !== undefined && 'data' in answer && <Entries history={answer.data} above={above} />}
-    </section>
+    <AnswerSection id="history" title="History" answer={answer} asking="Asking the API server …">
+      {(history) => <Entries history={history} above={above} />}
+    </AnswerSection>
   );
 }
 
@@ -29,10 +25,8 @@ const isUsual = ({ from, isWarning }: HistoryEntry) => from === 'condition' && !
 
 function Entries({ history: { entries, notes }, above }: { readonly history: HistoryAnswer; readonly above: string }) {
   const usual = entries.filter(isUsual);
-  const rows = withoutRepeats(
-    entries.filter((entry) => !isUsual(entry)),
-    above,
-  );
+  const unusual = entries.filter((entry) => !isUsual(entry));
+  const rows = withoutRepeats(unusual, above);
   return (
     <>
       {entries.length === 0 && (
@@ -63,8 +57,8 @@ function withoutRepeats(entries: readonly HistoryEntry[], above: string): Histor
   let texts = above;
   return entries.map((entry) => {
     const { text } = entry;
-    if (text.length >= MIN_REPEAT_CHARACTERS && texts.includes(text))
-      return { ...entry, text: '(the same text as above)' };
+    const isRepeat = text.length >= MIN_REPEAT_CHARACTERS && texts.includes(text);
+    if (isRepeat) return { ...entry, text: '(the same text as above)' };
     texts += `\n${text}`;
     return entry;
   });
@@ -93,9 +87,6 @@ function List({ entries }: { readonly entries: readonly HistoryEntry[] }) {
 
 function origin({ from, about, count, since, isWarning }: HistoryEntry): string {
   const kind = { event: isWarning ? 'warning' : 'Event', condition: 'condition', phase: 'KubeVirt' }[from];
-  return [
-    kind,
-    ...(about === undefined ? [] : [`of ${about}`]),
-    ...(count === undefined ? [] : [`${count} times${since ? ` since ${timeText(since)}` : ''}`]),
-  ].join(', ');
+  const times = count && `${count} times${since ? ` since ${timeText(since)}` : ''}`;
+  return [kind, about && `of ${about}`, times].filter(Boolean).join(', ');
 }

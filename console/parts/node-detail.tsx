@@ -1,17 +1,16 @@
 import { cpuSlots, DPU_TEXT, type NodeItem, Paint, PROBLEM_TEXT } from '../data/node.ts';
-import { cellsOf, formatCpus, type Shape } from '../data/shape.ts';
+import { cellsOf, formatCpus, type Shape, type ShapeCell } from '../data/shape.ts';
 import { GONE, type NodeProblem, type SwitchPicture } from '../data/wire.ts';
-import { type ServerAnswer, useAnswer } from '../state/ask.ts';
-import { hashOf } from '../state/route.ts';
+import { dataOf, type ServerAnswer, useAnswer } from '../state/ask.ts';
 import { changes, ready, store, vms } from '../state/state.ts';
 import { Ago, DataAge, timeText } from './ago.tsx';
 import { CpuMap, markOf, ownersOf, paintName } from './cpu-map.tsx';
-import { CpuList, Detail, Facts } from './detail.tsx';
+import { AnswerSection, CpuList, Detail, type Fact, Facts, Link, Paragraphs, Table } from './detail.tsx';
 import { DrainPreview } from './drain.tsx';
 import { History } from './history.tsx';
-import { OpenVswitch, SWITCH_REFRESH_MILLISECONDS } from './open-vswitch.tsx';
 import { Remedies } from './remedies.tsx';
 
+const SWITCH_REFRESH_MILLISECONDS = 10_000;
 const AGENT_SILENT = { failed: 'Not available: the agent is silent.' } as const;
 
 /** A dead DPU has a separate section with the VMs that depend on it. */
@@ -24,7 +23,7 @@ export function NodeDetail({ name }: { readonly name: string }) {
   const hasSwitch = node?.shape !== undefined && node.dpu === '';
   const isSilent = node?.problems.includes('silent') === true;
   const switchUrl = hasSwitch && !isSilent ? `/switch?node=${encodeURIComponent(name)}` : undefined;
-  const answer = useAnswer<SwitchPicture>(switchUrl, SWITCH_REFRESH_MILLISECONDS);
+  const answer = useAnswer<SwitchPicture>(switchUrl, undefined, SWITCH_REFRESH_MILLISECONDS);
   const moved = isSilent ? AGENT_SILENT : answer;
   return (
     <Detail title={name} kind="Node" back={{ list: 'nodes' }}>
@@ -47,7 +46,17 @@ export function NodeDetail({ name }: { readonly name: string }) {
             </>
           )}
           {node.shape && <DrainPreview node={node} />}
-          {hasSwitch && <OpenVswitch answer={moved} />}
+          {hasSwitch && (
+            <AnswerSection
+              id="switch"
+              title="Open vSwitch’s threads"
+              answer={moved}
+              asking="Asking the node’s agent …"
+              failedLook="about"
+            >
+              {(picture) => <Threads picture={picture} />}
+            </AnswerSection>
+          )}
           <NodeFacts node={node} />
         </>
       )}
@@ -57,8 +66,9 @@ export function NodeDetail({ name }: { readonly name: string }) {
 }
 
 function switchedOf(shape: Shape, answer: ServerAnswer<SwitchPicture>): ReadonlySet<number> | undefined {
-  if (answer === undefined || 'failed' in answer || !answer.data.enabled) return undefined;
-  const ordinary = answer.data.threads.filter(({ desired }) => desired !== null);
+  const { enabled = false, threads = [] } = dataOf(answer) ?? {};
+  if (!enabled) return undefined;
+  const ordinary = threads.filter(({ desired }) => desired !== null);
   return new Set(ordinary.flatMap(({ allowed }) => cpuSlots(shape, allowed)));
 }
 
@@ -84,9 +94,7 @@ function Dpu({ node: { name, dpu, dpuSince } }: { readonly node: NodeItem }) {
           {there.map((vm, index) => (
             <>
               {index > 0 && ', '}
-              <a key={vm.key} href={hashOf({ list: 'vms', chosen: vm.name })}>
-                {vm.name}
-              </a>
+              <Link key={vm.key} list="vms" chosen={vm.name} />
             </>
           ))}
         </p>
@@ -95,74 +103,90 @@ function Dpu({ node: { name, dpu, dpuSince } }: { readonly node: NodeItem }) {
   );
 }
 
+const MARK = <span class="unseen">Mark</span>;
+
+const cellIds = (cells: readonly ShapeCell[]) => cells.map(({ id }) => id).join(', ');
+
 function Owners({ node, shape }: { readonly node: NodeItem; readonly shape: Shape }) {
+  const cpusOf = (slots: readonly number[]) => formatCpus(slots.map((slot) => shape.slots[slot]!.cpu));
   return (
-    <div class="table-frame">
-      <table class="owners">
-        <caption>Owners of CPUs</caption>
-        <thead>
-          <tr>
-            <th scope="col">
-              <span class="unseen">Mark</span>
-            </th>
-            <th scope="col">Who</th>
-            <th scope="col">CPUs</th>
-            <th scope="col">Cores</th>
-            <th scope="col">NUMA</th>
-          </tr>
-        </thead>
-        <tbody>
-          {ownersOf(node, shape).map(({ paint, who, about, slots, padded }, index) => (
-            <tr key={`${who}-${index}`}>
-              <td>
-                <span class={`swatch ${paintName(node, paint)}`}>{markOf(node, paint)}</span>
-              </td>
-              <th scope="row">
-                {paint >= Paint.owner && !who.endsWith(GONE) ? (
-                  <a href={hashOf({ list: 'vms', chosen: who })}>{who}</a>
-                ) : (
-                  who
-                )}
-                {about !== '' && <span class="about">{about}</span>}
-                {padded.length > 0 && (
-                  <span class="about">
-                    <span class={`swatch is-small is-padding ${paintName(node, paint)}`} aria-hidden="true" />{' '}
-                    {padded.length} added for whole cores: CPU{' '}
-                    {formatCpus(padded.map((slot) => shape.slots[slot]!.cpu))}
-                  </span>
-                )}
-              </th>
-              <td class="cpus">
-                <CpuList cpus={formatCpus(slots.map((slot) => shape.slots[slot]!.cpu))} />
-              </td>
-              <td class="number">{new Set(slots.map((slot) => shape.slots[slot]!.core)).size}</td>
-              <td class="number">
-                {cellsOf(shape, slots)
-                  .map(({ id }) => id)
-                  .join(', ')}
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <Table caption="Owners of CPUs" isCaptionSeen look="owners" heads={[MARK, 'Who', 'CPUs', 'Cores', 'NUMA']}>
+      {ownersOf(node, shape).map(({ paint, who, about, slots, padded }, index) => (
+        <tr key={`${who}-${index}`}>
+          <td>
+            <span class={`swatch ${paintName(node, paint)}`}>{markOf(node, paint)}</span>
+          </td>
+          <th scope="row">
+            {paint >= Paint.owner && !who.endsWith(GONE) ? <Link list="vms" chosen={who} /> : who}
+            {about !== '' && <span class="about">{about}</span>}
+            {padded.length > 0 && (
+              <span class="about">
+                <span class={`swatch is-small is-padding ${paintName(node, paint)}`} aria-hidden="true" />{' '}
+                {padded.length} added for whole cores: CPU {cpusOf(padded)}
+              </span>
+            )}
+          </th>
+          <td class="cpus">
+            <CpuList cpus={cpusOf(slots)} />
+          </td>
+          <td class="number">{new Set(slots.map((slot) => shape.slots[slot]!.core)).size}</td>
+          <td class="number">{cellIds(cellsOf(shape, slots))}</td>
+        </tr>
+      ))}
+    </Table>
   );
 }
 
+function Threads({ picture: { enabled, desired, problems, threads } }: { readonly picture: SwitchPicture }) {
+  return (
+    <>
+      <p class="about">
+        {enabled
+          ? `The agent restricts ordinary threads to CPUs ${desired ?? 'without an owner'}. The CPUs where they may run now are outlined above.`
+          : 'The agent does not move them: its enabler file is missing or empty.'}
+      </p>
+      <Paragraphs texts={problems} look="problem" />
+      {threads.length === 0 ? (
+        <p>No Open vSwitch daemon runs on this node.</p>
+      ) : (
+        <Table caption="Threads of Open vSwitch" heads={['Threads', 'Allowed CPUs', 'State']}>
+          {threads.map((thread) => (
+            <tr key={`${thread.pid} ${thread.kind} ${thread.allowed}`}>
+              <th scope="row">
+                {thread.threads} × {thread.kind}
+                <span class="about">
+                  {thread.process}, pid {thread.pid}
+                </span>
+              </th>
+              <td class="cpus">
+                <CpuList cpus={thread.allowed} />
+              </td>
+              <td>{threadState(thread)}</td>
+            </tr>
+          ))}
+        </Table>
+      )}
+    </>
+  );
+}
+
+function threadState({ desired, allowed, note }: SwitchPicture['threads'][number]): string {
+  if (desired === null) return note || 'not managed';
+  return desired === allowed ? 'as configured' : `should be ${desired}: ${note}`;
+}
+
 function NodeFacts({ node: { shape, dpu, problems, resources } }: { readonly node: NodeItem }) {
-  const facts: [string, string][] = [];
-  if (shape) {
-    const { kubelet, policy, wholeCores, alignment, scope, isolated } = shape.content;
-    facts.push(['Kubelet', kubelet ?? 'version unknown']);
-    facts.push(['CPU manager', `${policy}${wholeCores ? ', whole cores only (full-pcpus-only)' : ''}`]);
-    facts.push(['Topology manager', [alignment ?? 'unknown', scope].filter(Boolean).join(', scope ')]);
-    if (isolated) facts.push(['Isolated from the kernel’s scheduler', isolated]);
-    if (shape.placeless.length > 0) facts.push(['Networks with an unknown NUMA node', shape.placeless.join(', ')]);
-  }
-  for (const [resource, text] of resources) facts.push([resource, text]);
-  facts.push(['DPU', DPU_TEXT[dpu]]);
-  facts.push(['Agent', agentState(problems, shape !== undefined)]);
-  return <Facts facts={facts} />;
+  const facts: Fact[] = [...resources, ['DPU', DPU_TEXT[dpu]], ['Agent', agentState(problems, shape !== undefined)]];
+  if (shape === undefined) return <Facts facts={facts} />;
+  const { kubelet, policy, wholeCores, alignment, scope, isolated } = shape.content;
+  const hardware: Fact[] = [
+    ['Kubelet', kubelet ?? 'version unknown'],
+    ['CPU manager', `${policy}${wholeCores ? ', whole cores only (full-pcpus-only)' : ''}`],
+    ['Topology manager', [alignment ?? 'unknown', scope].filter(Boolean).join(', scope ')],
+  ];
+  if (isolated) hardware.push(['Isolated from the kernel’s scheduler', isolated]);
+  if (shape.placeless.length > 0) hardware.push(['Networks with an unknown NUMA node', shape.placeless.join(', ')]);
+  return <Facts facts={[...hardware, ...facts]} />;
 }
 
 function agentState(problems: readonly NodeProblem[], hasReport: boolean): string {

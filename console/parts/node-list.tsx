@@ -1,47 +1,34 @@
 import type { ComponentChildren } from 'preact';
 import { DPU_TEXT, type NodeItem, PROBLEM_TEXT } from '../data/node.ts';
-import { NODE_FILTERS } from '../data/node-list.ts';
 import type { DpuState } from '../data/wire.ts';
-import { go, nodeQuery } from '../state/route.ts';
-import { allNodes, order } from '../state/state.ts';
-import { DataAge, OldAge } from './ago.tsx';
-import { layout } from './layout.ts';
-import { ListControls, sortable } from './list-controls.tsx';
+import { lists } from '../state/route.ts';
+import { allNodes, matchingNodes } from '../state/state.ts';
+import { DataAge } from './ago.tsx';
+import { Badge, Name } from './detail.tsx';
+import { List } from './list.tsx';
 import { MapWidth, MiniMap } from './mini-map.tsx';
-import { VirtualGrid } from './virtual-grid.tsx';
+import { layout } from './virtual-grid.tsx';
 
 export function NodeList({ chosen }: { readonly chosen: string | undefined }) {
-  const nodes = order.value;
   const width = layout.value === 'wide' ? MapWidth.wide : MapWidth.usual;
   return (
-    <>
-      <ListControls
-        what="nodes"
-        placeholder="Search by node, VM or network"
-        query={nodeQuery}
-        filters={NODE_FILTERS}
-        items={allNodes.value}
-        matchCount={nodes.length}
-      >
-        <Legend />
-      </ListControls>
-      <VirtualGrid
-        label="Nodes"
-        columns={[
-          sortable(nodeQuery, 'name', 'Node'),
-          { key: 'map', title: 'CPUs by NUMA node' },
-          sortable(nodeQuery, 'freeCores', 'Free cores'),
-          sortable(nodeQuery, 'pods', 'VMs'),
-          sortable(nodeQuery, 'problems', 'State'),
-        ]}
-        items={nodes}
-        keyOf={({ name }) => name}
-        cells={(node) => cellsOf(node, width)}
-        isChosen={({ name }) => name === chosen}
-        onChoose={({ name }) => go({ list: 'nodes', chosen: name })}
-        empty={<Empty />}
-      />
-    </>
+    <List
+      name="nodes"
+      label="Nodes"
+      what="nodes"
+      placeholder="Search by node, VM or network"
+      state={lists.nodes}
+      items={allNodes.value}
+      matching={matchingNodes.value}
+      columns={{ name: 'Node', map: 'CPUs by NUMA node', freeCores: 'Free cores', pods: 'VMs', problems: 'State' }}
+      keyOf={({ name }) => name}
+      nameOf={({ name }) => name}
+      cells={(node) => cellsOf(node, width)}
+      chosen={chosen}
+      empty={<Empty />}
+    >
+      <Legend />
+    </List>
   );
 }
 
@@ -54,29 +41,26 @@ function Empty() {
   );
 }
 
+const LEGEND: readonly (readonly [text: string, ...looks: string[]])[] = [
+  ['VMs', 'p-vm0', 'p-vm1', 'p-vm2'],
+  ['added for whole cores', 'p-vm0 is-padding'],
+  ['starting', 'p-held'],
+  ['Open vSwitch', 'p-polled'],
+  ['reserved', 'p-reserved'],
+  ['free', 'p-free'],
+];
+
 function Legend() {
   return (
     <ul class="legend" aria-label="Colours of the maps">
-      <li>
-        <span class="swatch is-small p-vm0" />
-        <span class="swatch is-small p-vm1" />
-        <span class="swatch is-small p-vm2" /> VMs
-      </li>
-      <li>
-        <span class="swatch is-small p-vm0 is-padding" /> added for whole cores
-      </li>
-      <li>
-        <span class="swatch is-small p-held" /> starting
-      </li>
-      <li>
-        <span class="swatch is-small p-polled" /> Open vSwitch
-      </li>
-      <li>
-        <span class="swatch is-small p-reserved" /> reserved
-      </li>
-      <li>
-        <span class="swatch is-small p-free" /> free
-      </li>
+      {LEGEND.map(([text, ...looks]) => (
+        <li key={text}>
+          {looks.map((look) => (
+            <span key={look} class={`swatch is-small ${look}`} />
+          ))}{' '}
+          {text}
+        </li>
+      ))}
     </ul>
   );
 }
@@ -84,14 +68,7 @@ function Legend() {
 function cellsOf(node: NodeItem, width: number): readonly ComponentChildren[] {
   const { name, shape, freeCores, pods, inFlight } = node;
   return [
-    <>
-      <span class="name" title={name}>
-        {name}
-      </span>
-      <span class="networks" title={networksOf(node)}>
-        {networksOf(node)}
-      </span>
-    </>,
+    <Name key="name" name={name} below={networksOf(node)} title={networksOf(node)} />,
     <MiniMap key="map" node={node} width={width} />,
     shape && (
       <>
@@ -106,19 +83,15 @@ function cellsOf(node: NodeItem, width: number): readonly ComponentChildren[] {
   ];
 }
 
-function networksOf({ shape }: NodeItem): string {
-  if (shape === undefined) return '';
-  const { physnets, tunnel } = shape.content;
-  const names = new Map<string, string[]>();
-  for (const [name, cells] of [...physnets, ...(tunnel === undefined ? [] : [['tunnel', tunnel] as const])]) {
-    names.set(cells, [...(names.get(cells) ?? []), name]);
-  }
-  return [...names].map(([cells, there]) => `${there.join(', ')} on ${numaText(cells)}`).join('; ');
-}
+const numaText = (cells: string) =>
+  cells === '' ? 'an unknown NUMA node' : `NUMA ${/^\d+$/.test(cells) ? 'node' : 'nodes'} ${cells}`;
 
-function numaText(cells: string): string {
-  if (cells === '') return 'an unknown NUMA node';
-  return `NUMA ${/^\d+$/.test(cells) ? 'node' : 'nodes'} ${cells}`;
+function networksOf({ shape }: NodeItem): string {
+  const { physnets = [], tunnel } = shape?.content ?? {};
+  const networks = tunnel === undefined ? physnets : [...physnets, ['tunnel', tunnel] as const];
+  const names = new Map<string, string[]>();
+  for (const [name, cells] of networks) names.set(cells, [...(names.get(cells) ?? []), name]);
+  return [...names].map(([cells, there]) => `${there.join(', ')} on ${numaText(cells)}`).join('; ');
 }
 
 const NO_AGENT = { text: 'No VMs', look: 'is-stopped', title: 'KubeVirt starts no VMs here, so no agent reports.' };
@@ -135,10 +108,7 @@ function State({ node: { shape, problems, dpu, silentSince } }: { readonly node:
     const { text, look, title } = shape === undefined ? NO_AGENT : HEALTHY[dpu];
     return (
       <>
-        <span class={`badge ${look}`} title={title}>
-          {text}
-          <OldAge />
-        </span>
+        <Badge look={look} title={title} text={text} />
         {dpu === 'alive' && <span class="why">DPU ready</span>}
       </>
     );
@@ -146,10 +116,7 @@ function State({ node: { shape, problems, dpu, silentSince } }: { readonly node:
   return (
     <>
       {problems.map((problem) => (
-        <span key={problem} class="badge is-bad" title={PROBLEM_TEXT[problem].long}>
-          {PROBLEM_TEXT[problem].short}
-          <OldAge />
-        </span>
+        <Badge key={problem} look="is-bad" title={PROBLEM_TEXT[problem].long} text={PROBLEM_TEXT[problem].short} />
       ))}
       <DataAge since={silentSince} />
     </>

@@ -1,15 +1,14 @@
 import { useState } from 'preact/hooks';
-import { countWords } from '../data/shape.ts';
+import { countWords, numberText } from '../data/shape.ts';
 import { type PodItem, podName } from '../data/store.ts';
 import type { ExtenderExplanation } from '../data/wire.ts';
-import { useAnswer } from '../state/ask.ts';
-import { hashOf } from '../state/route.ts';
+import { dataOf, useAnswer } from '../state/ask.ts';
 import { changes, ready, store, vms } from '../state/state.ts';
 import { Ago } from './ago.tsx';
-import { Detail, type Fact, Facts } from './detail.tsx';
+import { AnswerSection, Detail, type Fact, Facts, Link } from './detail.tsx';
 import { History } from './history.tsx';
 import { DiagnosisDetails, useDiagnosis } from './remedies.tsx';
-import { requestsOf } from './waiting-list.tsx';
+import { requestsOf } from './vm-list.tsx';
 
 const leftText = (node: string | undefined) =>
   node ? `It was placed on ${node}.` : 'This pod no longer waits: it was placed or deleted.';
@@ -22,13 +21,17 @@ export function PodDetail({ name }: { readonly name: string }) {
   const started = pod === undefined ? vms.value.find((vm) => vm.name === name) : undefined;
   const kind = pod?.vm === undefined && started === undefined ? 'Pod' : 'VM';
   const title = pod?.key ?? name;
-  const { text, verdict } = (answer !== undefined && 'data' in answer ? answer.data : pod) ?? {};
+  const { text, verdict } = dataOf(answer) ?? pod ?? {};
   return (
     <Detail title={title} kind={kind} back={{ list: 'waiting' }}>
       {pod === undefined ? (
         <p>
           {ready.value ? leftText(started?.node) : 'Loading …'}{' '}
-          {started && <a href={hashOf({ list: 'vms', chosen: name })}>Its state now</a>}
+          {started && (
+            <Link list="vms" chosen={name}>
+              Its state now
+            </Link>
+          )}
         </p>
       ) : (
         <>
@@ -50,12 +53,12 @@ export function PodDetail({ name }: { readonly name: string }) {
 }
 
 function factsOf({ namespace, name, vm, since, ...pod }: PodItem): Fact[] {
+  const facts: Fact[] = [];
   const launcher = pod.noLauncher ? 'none: KubeVirt has not created it' : `${namespace}/${name}`;
-  return [
-    ...(vm === undefined ? [] : [['Launcher', launcher] as const]),
-    ...(pod.noLauncher ? [] : [['Requests', requestsOf(pod)] as const]),
-    ...(since === undefined ? [] : [['Waiting for', <Ago key="since" time={since} />] as const]),
-  ];
+  if (vm !== undefined) facts.push(['Launcher', launcher]);
+  if (!pod.noLauncher) facts.push(['Requests', requestsOf(pod)]);
+  if (since !== undefined) facts.push(['Waiting for', <Ago key="since" time={since} />]);
+  return facts;
 }
 
 interface NodeByNodeProps {
@@ -64,20 +67,24 @@ interface NodeByNodeProps {
   readonly reason: string | undefined;
 }
 
-const REFRESH_MILLISECONDS = 30_000;
-
 function NodeByNode({ pod, noun, reason }: NodeByNodeProps) {
   const url = pod === undefined ? undefined : `/explain?pod=${encodeURIComponent(pod)}`;
-  const answer = useAnswer<ExtenderExplanation>(url, REFRESH_MILLISECONDS, reason);
+  const answer = useAnswer<ExtenderExplanation>(url, reason);
   if (pod === undefined && answer === undefined) return null;
   return (
-    <section class="node-by-node" aria-labelledby="node-by-node" aria-busy={answer === undefined}>
-      <h3 id="node-by-node">Node by node, now</h3>
-      {answer === undefined && <p class="about">Asking the extender about every node …</p>}
-      {answer !== undefined && 'failed' in answer && <p class="problem">{answer.failed}</p>}
-      {answer !== undefined && 'data' in answer && <LastCall explanation={answer.data} noun={noun} />}
-      {answer !== undefined && 'data' in answer && <Groups explanation={answer.data} />}
-    </section>
+    <AnswerSection
+      id="node-by-node"
+      title="Node by node, now"
+      answer={answer}
+      asking="Asking the extender about every node …"
+    >
+      {(explanation) => (
+        <>
+          <LastCall explanation={explanation} noun={noun} />
+          <Groups explanation={explanation} />
+        </>
+      )}
+    </AnswerSection>
   );
 }
 
@@ -90,7 +97,7 @@ function LastCall({ explanation, noun }: LastCallProps) {
   return (
     <p class="about">
       kube-scheduler last asked the extender <Ago time={time} /> ago, about the {countWords(offered, 'node')} of{' '}
-      {nodes.length.toLocaleString('en')} that its own filters had left; {passedText(offered, passed)} the{' '}
+      {numberText(nodes.length)} that its own filters had left; {passedText(offered, passed)} the{' '}
       {noun === 'VM' ? noun : 'pod'}.{promised.length > 0 && ` Reserved for it: ${promised.join(', ')}.`}
     </p>
   );
@@ -98,7 +105,7 @@ function LastCall({ explanation, noun }: LastCallProps) {
 
 function passedText(offered: number, passed: number): string {
   if (offered === 1) return passed === 1 ? 'it could run' : 'it could not run';
-  return `${passed === 0 ? 'none' : passed.toLocaleString('en')} of them could run`;
+  return `${passed === 0 ? 'none' : numberText(passed)} of them could run`;
 }
 
 function Groups({ explanation }: { readonly explanation: ExtenderExplanation }) {
@@ -110,7 +117,7 @@ function Groups({ explanation }: { readonly explanation: ExtenderExplanation }) 
         <li key={group.text}>
           <details open={index === 0}>
             <summary>
-              <span class={group.fits ? 'badge is-good' : 'badge is-bad'}>{group.nodes.toLocaleString('en')}</span>
+              <span class={group.fits ? 'badge is-good' : 'badge is-bad'}>{numberText(group.nodes)}</span>
               <span class="group-text">
                 {group.text}
                 {group.missing !== undefined && (
@@ -118,7 +125,7 @@ function Groups({ explanation }: { readonly explanation: ExtenderExplanation }) 
                 )}
               </span>
               <span class="share-text about">
-                {group.nodes.toLocaleString('en')} of {countWords(all, 'node')}
+                {numberText(group.nodes)} of {countWords(all, 'node')}
                 <progress class="share" max={all} value={group.nodes} aria-hidden="true" />
               </span>
             </summary>
@@ -143,7 +150,7 @@ function GroupNodes({ explanation, index }: { readonly explanation: ExtenderExpl
           <span class="unseen">Search these nodes</span>
           <input
             type="search"
-            placeholder={`Search ${groupNodes.length.toLocaleString('en')} nodes`}
+            placeholder={`Search ${numberText(groupNodes.length)} nodes`}
             value={text}
             onInput={({ currentTarget }) => setText(currentTarget.value)}
           />
@@ -152,15 +159,13 @@ function GroupNodes({ explanation, index }: { readonly explanation: ExtenderExpl
       <ul class="group-nodes">
         {matching.slice(0, MAX_NODE_ROWS).map(([node, , detail]) => (
           <li key={node}>
-            <a href={hashOf({ list: 'nodes', chosen: node })}>{node}</a>
+            <Link list="nodes" chosen={node} />
             {detail !== '' && <span class="about">{detail}</span>}
           </li>
         ))}
       </ul>
       {matching.length > MAX_NODE_ROWS && (
-        <p class="about">
-          and {(matching.length - MAX_NODE_ROWS).toLocaleString('en')} more; search to narrow the list
-        </p>
+        <p class="about">and {numberText(matching.length - MAX_NODE_ROWS)} more; search to narrow the list</p>
       )}
     </>
   );

@@ -1,13 +1,11 @@
 import type { Diagnosis, RemedyEntry } from '../data/wire.ts';
-import { type ServerAnswer, useAnswer } from '../state/ask.ts';
+import { dataOf, type ServerAnswer, useAnswer } from '../state/ask.ts';
 import { Paragraphs } from './detail.tsx';
-
-const REFRESH_MILLISECONDS = 30_000;
 
 /** The answer of `plumbline explain`, which reads all objects about a VM or pod and asks the extender about every node. */
 export function useDiagnosis(kind: 'vm' | 'pod', name: string | undefined, cause?: string): ServerAnswer<Diagnosis> {
   const url = name === undefined ? undefined : `/diagnosis?${kind}=${encodeURIComponent(name)}`;
-  return useAnswer<Diagnosis>(url, REFRESH_MILLISECONDS, cause);
+  return useAnswer<Diagnosis>(url, cause);
 }
 
 export function Remedies({ entries }: { readonly entries: readonly RemedyEntry[] }) {
@@ -31,22 +29,20 @@ export function Remedies({ entries }: { readonly entries: readonly RemedyEntry[]
   );
 }
 
-export function DiagnosisDetails({
-  answer,
-  remedies,
-}: {
-  answer: ServerAnswer<Diagnosis>;
-  remedies: readonly RemedyEntry[];
-}) {
-  const diagnosis = answer !== undefined && 'data' in answer ? answer.data : undefined;
+interface DiagnosisDetailsProps {
+  readonly answer: ServerAnswer<Diagnosis>;
+  /** Until there is an answer. */
+  readonly remedies: readonly RemedyEntry[];
+}
+
+export function DiagnosisDetails({ answer, remedies }: DiagnosisDetailsProps) {
+  const diagnosis = dataOf(answer);
+  const { causes = [], verdict, notes = [] } = diagnosis ?? {};
   return (
     <>
-      <Paragraphs
-        texts={diagnosis?.causes ?? []}
-        look={diagnosis?.verdict === 'broken' ? 'problem' : 'problem is-mild'}
-      />
+      <Paragraphs texts={causes} look={verdict === 'broken' ? 'problem' : 'problem is-mild'} />
       <Remedies entries={diagnosis?.remedies ?? remedies} />
-      <Paragraphs texts={diagnosis?.notes ?? []} look="about" />
+      <Paragraphs texts={notes} look="about" />
       {answer !== undefined && 'failed' in answer && <p class="about">Only some causes are checked. {answer.failed}</p>}
     </>
   );

@@ -1,47 +1,37 @@
 import type { ComponentChildren } from 'preact';
 import { PROBLEM_TEXT } from '../data/node.ts';
 import type { NodeFilter } from '../data/node-list.ts';
-import { attentionText } from '../data/shape.ts';
+import { attentionText, numberText } from '../data/shape.ts';
 import type { NodeProblem } from '../data/wire.ts';
-import { go, nodeQuery, vmQuery, waitingQuery } from '../state/route.ts';
+import { go, lists } from '../state/route.ts';
 import { oldSince, totals, vms, vmsToLookAt, waiting, waitingBroken } from '../state/state.ts';
 import { Ago, OldAge } from './ago.tsx';
-
-const number = (value: number) => value.toLocaleString('en');
 
 export function Summary() {
   const { nodes, withProblems, problemCounts, cores, freeCores, unknownCores, starting, dpus, dpusReady } =
     totals.value;
   const waits = waiting.value;
   const broken = waitingBroken.value;
-  const show = (filter: NodeFilter) => () => {
-    nodeQuery.value = { ...nodeQuery.value, text: '', filter };
-    go({ list: 'nodes' });
-  };
   const attention = vmsToLookAt.value;
-  const showVms = () => {
-    vmQuery.value = { ...vmQuery.value, text: '', filter: attention > 0 ? 'attention' : 'all' };
-    go({ list: 'vms' });
-  };
-  const showWaiting = () => {
-    waitingQuery.value = { ...waitingQuery.value, text: '', filter: 'all' };
-    go({ list: 'waiting' });
-  };
+  const show = (filter: NodeFilter) => () => showAll('nodes', filter);
+  const showVms = () => showAll('vms', attention > 0 ? 'attention' : 'all');
   const problems = Object.entries(problemCounts) as [NodeProblem, number][];
-  const problemText = problems.map(([problem, count]) => `${PROBLEM_TEXT[problem].short}: ${number(count)}`).join(', ');
+  const problemText = problems
+    .map(([problem, count]) => `${PROBLEM_TEXT[problem].short}: ${numberText(count)}`)
+    .join(', ');
   const waitingSince = waits.flatMap(({ since }) => since ?? []).sort()[0];
-  const vmText = starting === 0 ? 'none needs attention' : `${number(starting)} starting`;
+  const vmText = starting === 0 ? 'none needs attention' : `${numberText(starting)} starting`;
   return (
     <ul class="summary" aria-label="The cluster in numbers">
       <Tile label="Nodes" value={nodes} onClick={show('all')}>
-        {withProblems === 0 ? 'all healthy' : `${number(nodes - withProblems)} healthy`}
+        {withProblems === 0 ? 'all healthy' : `${numberText(nodes - withProblems)} healthy`}
       </Tile>
       <Tile label="Unhealthy nodes" value={withProblems} attention={withProblems > 0} onClick={show('problems')}>
         {problemText || 'none'}
       </Tile>
-      <Tile label="Waiting" value={waits.length} attention={waits.length > 0} onClick={showWaiting}>
+      <Tile label="Waiting" value={waits.length} attention={waits.length > 0} onClick={() => showAll('waiting', 'all')}>
         {waits.length === 0 && 'none'}
-        {broken > 0 && `${number(broken)} broken`}
+        {broken > 0 && `${numberText(broken)} broken`}
         {broken > 0 && waitingSince !== undefined && ', '}
         {waitingSince !== undefined && (
           <>
@@ -53,16 +43,22 @@ export function Summary() {
         {attention > 0 ? attentionText(attention) : vmText}
       </Tile>
       <Tile label="Free cores" value={freeCores}>
-        <progress class="share" max={Math.max(1, cores)} value={freeCores} aria-hidden="true" /> of {number(cores)}
-        {unknownCores > 0 && `, ${number(unknownCores)} unknown`}
+        <progress class="share" max={Math.max(1, cores)} value={freeCores} aria-hidden="true" /> of {numberText(cores)}
+        {unknownCores > 0 && `, ${numberText(unknownCores)} unknown`}
       </Tile>
       {dpus > 0 && (
         <Tile label="DPUs not ready" value={dpus - dpusReady} attention={dpusReady < dpus} onClick={show('dpu')}>
-          of {number(dpus)}
+          of {numberText(dpus)}
         </Tile>
       )}
     </ul>
   );
+}
+
+/** Goes to a list without a search. */
+function showAll<L extends keyof typeof lists>(list: L, filter: keyof (typeof lists)[L]['list']['filters']): void {
+  lists[list].select(filter as never);
+  go({ list });
 }
 
 interface TileProps {
@@ -77,7 +73,7 @@ function Tile({ label, value, attention = false, onClick, children }: TileProps)
   const content = (
     <>
       <span class="tile-label">{label}</span>
-      <span class="tile-value">{number(value)}</span>
+      <span class="tile-value">{numberText(value)}</span>
       <span class="tile-note">
         {oldSince.value === undefined ? children : 'as of'}
         <OldAge />

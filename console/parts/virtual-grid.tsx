@@ -1,8 +1,28 @@
 // biome-ignore-all lint/a11y/useSemanticElements: rows of a table cannot be placed one by one; a grid of roles is what ARIA has for it
+import { computed, signal } from '@preact/signals';
 import type { ComponentChildren, TargetedKeyboardEvent } from 'preact';
 import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { route } from '../state/route.ts';
 import { ready } from '../state/state.ts';
-import { layout } from './layout.ts';
+
+function matches(query: string) {
+  const media = matchMedia(query);
+  const result = signal(media.matches);
+  media.addEventListener('change', (event) => {
+    result.value = event.matches;
+  });
+  return result;
+}
+
+const isNarrow = matches('(width <= 900px)');
+const isWide = matches('(width > 1500px)');
+
+/** How much room a list has: `compact` shows an entry as a card with its state, `wide` has large CPU maps. */
+export const layout = computed((): 'compact' | 'usual' | 'wide' => {
+  const hasDetail = route.value.chosen !== undefined;
+  if (isNarrow.value || (hasDetail && !isWide.value)) return 'compact';
+  return isWide.value && !hasDetail ? 'wide' : 'usual';
+});
 
 export interface Column {
   readonly key: string;
@@ -93,7 +113,16 @@ export function VirtualGrid<Item>(props: VirtualGridProps<Item>) {
                 onChoose(item);
               }}
             >
-              <Cells columns={columns} contents={cells(item)} />
+              {cells(item).map((content, column) => (
+                <div
+                  key={columns[column]?.key}
+                  role="gridcell"
+                  class={`cell cell-${columns[column]?.key}`}
+                  tabIndex={-1}
+                >
+                  {content}
+                </div>
+              ))}
             </div>
           );
         })}
@@ -109,22 +138,8 @@ export function VirtualGrid<Item>(props: VirtualGridProps<Item>) {
   );
 }
 
-function Cells(props: { readonly columns: readonly Column[]; readonly contents: readonly ComponentChildren[] }) {
-  const { columns, contents } = props;
-  return contents.map((content, column) => (
-    <div key={columns[column]?.key} role="gridcell" class={`cell cell-${columns[column]?.key}`} tabIndex={-1}>
-      {content}
-    </div>
-  ));
-}
-
-interface VisiblePart {
-  readonly top: number;
-  readonly height: number;
-}
-
 /** The scroll position and the height of an element, in pixels, at its last change. */
-function useVisiblePart(element: { readonly current: HTMLElement | null }): VisiblePart {
+function useVisiblePart(element: { readonly current: HTMLElement | null }) {
   const [view, setView] = useState({ top: 0, height: 600 });
   useLayoutEffect(() => {
     const { current } = element;
@@ -142,34 +157,28 @@ function useVisiblePart(element: { readonly current: HTMLElement | null }): Visi
 }
 
 function renderedRows(
-  view: VisiblePart,
-  { count, active, rowHeight }: { readonly count: number; readonly active: number; readonly rowHeight: number },
-): number[] {
+  view: ReturnType<typeof useVisiblePart>,
+  rows: Readonly<Record<'count' | 'active' | 'rowHeight', number>>,
+) {
+  const { count, active, rowHeight } = rows;
   const first = Math.max(0, Math.floor(view.top / rowHeight) - SPARE_ROWS);
   const last = Math.min(count, Math.ceil((view.top + view.height) / rowHeight) + SPARE_ROWS);
-  const rows = Array.from({ length: Math.max(0, last - first) }, (_, k) => first + k);
+  const indexes = Array.from({ length: Math.max(0, last - first) }, (_, k) => first + k);
   // Screen readers need the active row, wherever the list was scrolled to.
-  if (active >= 0 && (active < first || active >= last)) rows.push(active);
-  return rows;
+  if (active >= 0 && (active < first || active >= last)) indexes.push(active);
+  return indexes;
 }
 
 function targetOf(key: string, active: number, rows: { readonly count: number; readonly page: number }) {
-  switch (key) {
-    case 'ArrowDown':
-      return active + 1;
-    case 'ArrowUp':
-      return active - 1;
-    case 'PageDown':
-      return active + rows.page;
-    case 'PageUp':
-      return active - rows.page;
-    case 'Home':
-      return 0;
-    case 'End':
-      return rows.count - 1;
-    default:
-      return undefined;
-  }
+  const targets = new Map([
+    ['ArrowDown', active + 1],
+    ['ArrowUp', active - 1],
+    ['PageDown', active + rows.page],
+    ['PageUp', active - rows.page],
+    ['Home', 0],
+    ['End', rows.count - 1],
+  ]);
+  return targets.get(key);
 }
 
 function scrollToRow(element: HTMLElement, index: number, rowHeight: number): void {

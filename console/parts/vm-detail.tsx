@@ -1,13 +1,13 @@
 import { cpuSlots } from '../data/node.ts';
 import { cellsOf, formatCpus, parseCpus } from '../data/shape.ts';
 import type { VmItem } from '../data/vm-list.ts';
-import { hashOf } from '../state/route.ts';
+import type { InterferencePicture } from '../data/wire.ts';
+import { dataOf, useAnswer } from '../state/ask.ts';
 import { ready, store, vms, waiting } from '../state/state.ts';
 import { DataAge } from './ago.tsx';
 import { CpuMap } from './cpu-map.tsx';
-import { Detail, Facts, VerdictBadge } from './detail.tsx';
+import { Detail, Facts, Link, VerdictBadge } from './detail.tsx';
 import { History } from './history.tsx';
-import { Interference } from './interference.tsx';
 import { DiagnosisDetails, useDiagnosis } from './remedies.tsx';
 
 export function VmDetail({ name }: { readonly name: string }) {
@@ -20,7 +20,11 @@ export function VmDetail({ name }: { readonly name: string }) {
       {vmItems.length === 0 && (
         <p>
           {ready.value ? 'No running VM or pod of this name has dedicated CPUs or a CPU mask.' : 'Loading …'}{' '}
-          {waits && <a href={hashOf({ list: 'waiting', chosen: name })}>It is waiting: see why.</a>}
+          {waits && (
+            <Link list="waiting" chosen={name}>
+              It is waiting: see why.
+            </Link>
+          )}
         </p>
       )}
       {vmItems.map((vm) => (
@@ -62,17 +66,51 @@ function VmOnNode({ vm }: { readonly vm: VmItem }) {
   return (
     <>
       <p class="state">
-        <VerdictBadge verdict={vm.verdict} reason={vm.reason} /> on{' '}
-        <a href={hashOf({ list: 'nodes', chosen: vm.node })}>{vm.node}</a> <DataAge since={vm.silentSince} />
+        <VerdictBadge verdict={vm.verdict} reason={vm.reason} /> on <Link list="nodes" chosen={vm.node} />{' '}
+        <DataAge since={vm.silentSince} />
       </p>
       {vm.text !== '' && <p class={TEXT_CLASS[vm.verdict]}>{vm.text}</p>}
       <Facts facts={facts} />
       {node && shape && cells.length > 0 && (
         <div class="where">
-          <CpuMap node={node} shape={shape} only={new Set(cells.map(({ id }) => id))} lookedAt={slots} />
+          <CpuMap node={node} shape={shape} cells={cells} lookedAt={slots} />
         </div>
       )}
       {cpus.length > 0 && vm.silentSince === undefined && <Interference node={vm.node} name={vm.name} />}
     </>
+  );
+}
+
+/** Pixels. */
+const WIDTH = 240;
+const HEIGHT = 40;
+/** Full height of the chart at least, so that noise looks like noise. */
+const MIN_SCALE = 0.02;
+
+const percent = (share: number) => `${(share * 100).toFixed(2)} %`;
+
+/** What interrupts and other work took from a VM in the last twenty minutes, by the node's agent. */
+function Interference({ node, name }: { readonly node: string; readonly name: string }) {
+  const answer = useAnswer<InterferencePicture>(`/interference?node=${encodeURIComponent(node)}`);
+  const vm = dataOf(answer)?.vms.find((each) => each.name === name);
+  if (vm === undefined) return null;
+  const values = vm.history.map((share) => share ?? 0);
+  const scale = Math.max(MIN_SCALE, ...values);
+  const step = WIDTH / Math.max(1, values.length - 1);
+  const points = values.map((share, i) => `${(i * step).toFixed(1)},${(HEIGHT * (1 - share / scale)).toFixed(1)}`);
+  return (
+    <section aria-labelledby="interference">
+      <h3 id="interference">Interrupts and other work on its CPUs</h3>
+      <p>
+        {vm.share === null ? 'Unknown' : percent(vm.share)} in the last minute
+        {vm.sources.length > 0 && <span class="about">; most frequent: {vm.sources.slice(0, 3).join(', ')}</span>}
+      </p>
+      {values.length > 1 && (
+        <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} width={WIDTH} height={HEIGHT} role="img" class="interference">
+          <title>{`Share of its CPUs in the last ${Math.round(values.length / 2)} minutes, at most ${percent(Math.max(...values))}`}</title>
+          <polyline points={points.join(' ')} fill="none" stroke="currentColor" stroke-width="1.5" />
+        </svg>
+      )}
+    </section>
   );
 }

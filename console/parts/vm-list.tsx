@@ -1,40 +1,29 @@
-import { formatCpus, parseCpus } from '../data/shape.ts';
-import { cpuCount, VM_FILTERS, type VmItem } from '../data/vm-list.ts';
-import { go, vmQuery } from '../state/route.ts';
-import { matchingVms, vms } from '../state/state.ts';
-import { DataAge } from './ago.tsx';
-import { VerdictBadge } from './detail.tsx';
-import { ListControls, sortable } from './list-controls.tsx';
-import { VirtualGrid } from './virtual-grid.tsx';
+import { countWords, formatCpus, parseCpus } from '../data/shape.ts';
+import type { PodItem } from '../data/store.ts';
+import { cpuCount, type VmItem } from '../data/vm-list.ts';
+import { lists } from '../state/route.ts';
+import { matchingVms, matchingWaiting, vms, waiting } from '../state/state.ts';
+import { Ago, DataAge } from './ago.tsx';
+import { Name, VerdictBadge } from './detail.tsx';
+import { List } from './list.tsx';
 
 export function VmList({ chosen }: { readonly chosen: string | undefined }) {
-  const matching = matchingVms.value;
   return (
-    <>
-      <ListControls
-        what="VMs"
-        placeholder="Search by VM, namespace, node or reason"
-        query={vmQuery}
-        filters={VM_FILTERS}
-        items={vms.value}
-        matchCount={matching.length}
-      />
-      <VirtualGrid
-        label="Started VMs"
-        columns={[
-          sortable(vmQuery, 'name', 'VM'),
-          sortable(vmQuery, 'node', 'Node'),
-          sortable(vmQuery, 'cpus', 'CPUs'),
-          sortable(vmQuery, 'verdict', 'State'),
-        ]}
-        items={matching}
-        keyOf={({ key }) => key}
-        cells={cellsOf}
-        isChosen={({ name }) => name === chosen}
-        onChoose={({ name }) => go({ list: 'vms', chosen: name })}
-        empty={<Empty />}
-      />
-    </>
+    <List
+      name="vms"
+      label="Started VMs"
+      what="VMs"
+      placeholder="Search by VM, namespace, node or reason"
+      state={lists.vms}
+      items={vms.value}
+      matching={matchingVms.value}
+      columns={{ name: 'VM', node: 'Node', cpus: 'CPUs', verdict: 'State' }}
+      keyOf={({ key }) => key}
+      nameOf={({ name }) => name}
+      cells={cellsOf}
+      chosen={chosen}
+      empty={<Empty />}
+    />
   );
 }
 
@@ -52,12 +41,7 @@ function cellsOf(vm: VmItem) {
   const [namespace = '', ...rest] = vm.name.split('/');
   const count = cpuCount(vm);
   return [
-    <>
-      <span class="name" title={rest.join('/')}>
-        {rest.join('/')}
-      </span>
-      <span class="networks">{namespace}</span>
-    </>,
+    <Name key="name" name={rest.join('/')} below={namespace} />,
     <span key="node" class="name is-plain" title={vm.node}>
       {vm.node}
     </span>,
@@ -77,4 +61,55 @@ function cellsOf(vm: VmItem) {
       )}
     </>,
   ];
+}
+
+export function WaitingList({ chosen }: { readonly chosen: string | undefined }) {
+  return (
+    <List
+      name="waiting"
+      label="Waiting VMs and pods"
+      what="waiting VMs and pods"
+      placeholder="Search by VM, namespace, network or reason"
+      state={lists.waiting}
+      items={waiting.value}
+      matching={matchingWaiting.value}
+      columns={{ name: 'VM or pod', since: 'Waiting for', requests: 'Requests', verdict: 'State' }}
+      keyOf={({ uid }) => uid}
+      nameOf={({ key }) => key}
+      cells={waitingCells}
+      chosen={chosen}
+      empty={
+        waiting.value.length > 0
+          ? 'Nothing matches. Clear the search or choose “All waiting”.'
+          : 'Nothing is waiting: every VM has a node.'
+      }
+    />
+  );
+}
+
+function waitingCells(pod: PodItem) {
+  const { namespace, name, vm, since, verdict = 'waiting', reason = 'Pending', text } = pod;
+  return [
+    <Name key="name" name={vm ?? name} below={`${vm === undefined ? 'pod' : 'VM'} in ${namespace}`} />,
+    since === undefined ? '–' : <Ago key="since" time={since} />,
+    <span key="requests" class="why">
+      {requestsOf(pod)}
+    </span>,
+    <>
+      <VerdictBadge verdict={verdict} reason={reason} />
+      <span class="why about" title={text}>
+        {text}
+      </span>
+    </>,
+  ];
+}
+
+type Requests = Pick<PodItem, 'noLauncher' | 'cpus' | 'wholeCores' | 'mask' | 'networks'>;
+
+export function requestsOf({ noLauncher, cpus, wholeCores, mask, networks }: Requests): string {
+  if (noLauncher) return 'no launcher';
+  const required = networks.filter(([, affinity]) => affinity === 'required').map(([network]) => network);
+  const shared = mask === undefined ? 'shared CPUs' : `CPU mask ${mask}`;
+  const dedicated = `${countWords(cpus, 'CPU')}${wholeCores ? ' as whole cores' : ''}`;
+  return `${cpus === 0 ? shared : dedicated}${required.length > 0 ? ` near ${required.join(', ')}` : ''}`;
 }

@@ -20,13 +20,11 @@ import { createStaleness, noting } from './watch-health.ts';
 
 export type Cluster = ReturnType<typeof createCluster>;
 
-/** What follows the changes of the watched objects. */
+/** What follows the changes of the watched objects. A VM has the name `namespace/name`. */
 interface ChangeListener {
   nodeChanged(name: string): void;
   podChanged(before: ShownPod | undefined, after: ShownPod | undefined): void;
-  /** @param key `namespace/name` */
-  vmChanged(key: string): void;
-  /** @param vm `namespace/name` */
+  vmChanged(vm: string): void;
   launchersChanged(vm: string): void;
 }
 
@@ -48,6 +46,13 @@ export const watchedDeployment = z.object({
   status: z.object({ readyReplicas: z.number().nullish() }).nullish(),
 });
 
+type WatchedLease = ElectionLease | AgentLease | undefined;
+
+const watchedLease = (lease: Lease): WatchedLease =>
+  lease.metadata.name === SCHEDULER ? electionLease(lease) : nodeLease(lease, AGENT_LEASE_PREFIX);
+
+const isElection = (lease: WatchedLease): lease is ElectionLease => lease !== undefined && 'holder' in lease;
+
 /** Creates the watches for the page. They send no request before `run`. */
 export function createCluster({ client, without, feed, log, nowSeconds }: ClusterOptions) {
   const problems = new Map<Kind, string>();
@@ -62,9 +67,7 @@ export function createCluster({ client, without, feed, log, nowSeconds }: Cluste
   const leader = new Leader();
   const draCpu = new Set<string>();
   const staleness = createStaleness(problems, nowSeconds);
-
   const reports = createReports((node) => feed.nodeChanged(node));
-  const nodetopologies = createReportReflector(shared('nodetopologies'), reports.take);
   const nodes = createReflector({
     ...shared('nodes'),
     schema: nodeSchema,
@@ -73,13 +76,6 @@ export function createCluster({ client, without, feed, log, nowSeconds }: Cluste
       feed.nodeChanged(key);
       if (after === undefined) agents.nodeDeleted(key);
     },
-  });
-  const pods = createReflector({
-    ...shared('pods'),
-    schema: watchedPod,
-    project: shownPod,
-    budget: new TenantBudget(MAX_POD_BYTES),
-    onChange: ({ before, after }) => feed.podChanged(before, after),
   });
   const leases = createReflector({
     ...shared('leases'),
@@ -91,25 +87,33 @@ export function createCluster({ client, without, feed, log, nowSeconds }: Cluste
       else agents.leaseChanged({ before, after }, nodes.items);
     },
   });
-  const { instances, machines, deployments } = createStartReflectors(shared, feed);
-  const { moves, migrations } = createMigrationReflector(shared, feed);
-  const resourceslices = createResourceSliceReflector(shared('resourceslices'), (node, hasDraCpu) => {
-    if (hasDraCpu) draCpu.add(node);
-    else draCpu.delete(node);
-    feed.nodeChanged(node);
+  const vms = createVmReflectors(shared, feed);
+  const deployments = createReflector({
+    ...shared('deployments'),
+    schema: watchedDeployment,
+    project: (deployment) => (hasReadyReplica(deployment) ? undefined : deployment.metadata.name),
+    optional: true,
   });
-  const kinds = {
-    nodetopologies,
+  const reflectors = {
+    nodetopologies: createReportReflector(shared('nodetopologies'), reports.take),
     nodes,
-    pods,
+    pods: createReflector({
+      ...shared('pods'),
+      schema: watchedPod,
+      project: shownPod,
+      budget: new TenantBudget(MAX_POD_BYTES),
+      onChange: ({ before, after }) => feed.podChanged(before, after),
+    }),
     leases,
-    virtualmachineinstances: instances,
-    virtualmachineinstancemigrations: migrations,
-    virtualmachines: machines,
+    ...vms.reflectors,
     deployments,
-    resourceslices,
+    resourceslices: createResourceSliceReflector(shared('resourceslices'), (node, hasDraCpu) => {
+      if (hasDraCpu) draCpu.add(node);
+      else draCpu.delete(node);
+      feed.nodeChanged(node);
+    }),
   };
-  const all = Object.entries(kinds).filter(([kind]) => !without.has(kind as OptionalKind));
+  const all = Object.entries(reflectors).filter(([kind]) => !without.has(kind as OptionalKind));
   const readable = () => all.filter(([kind]) => !forbidden.has(kind as OptionalKind));
 
   return {
@@ -131,9 +135,9 @@ export function createCluster({ client, without, feed, log, nowSeconds }: Cluste
     },
     nodes: nodes.items,
     reports: reports.byNode,
-    instances: instances.items,
-    machines: machines.items,
-    migrationsOf: (vm: string): readonly ExplainedMigration[] => [...(moves.get(vm)?.values() ?? [])],
+    instances: vms.reflectors.virtualmachineinstances.items,
+    machines: vms.reflectors.virtualmachines.items,
+    migrationsOf: (vm: string): readonly ExplainedMigration[] => [...(vms.moves.get(vm)?.values() ?? [])],
     notReady: () => [...deployments.items.values()].filter((name) => name !== undefined).sort(),
     forbidden: forbidden as ReadonlySet<OptionalKind>,
     get stale() {
@@ -146,51 +150,36 @@ export function createCluster({ client, without, feed, log, nowSeconds }: Cluste
 
 type Shared = (kind: Kind) => Pick<ClusterOptions, 'client' | 'log' | 'nowSeconds'> & { readonly path: string };
 
-/** The watches of what may keep a VM from starting, or its guest from running. */
-function createStartReflectors(shared: Shared, feed: ChangeListener) {
-  const instances = createReflector({
-    ...shared('virtualmachineinstances'),
+/** The watches of VMs and their migrations, each with a limited memory. */
+function createVmReflectors(shared: Shared, feed: ChangeListener) {
+  /** The migrations of each VMI by their keys. */
+  const moves = new Map<string, Map<string, ExplainedMigration>>();
+  const bounded = (kind: Kind) => ({ ...shared(kind), budget: new TenantBudget(MAX_VM_BYTES), optional: true });
+  const virtualmachineinstances = createReflector({
+    ...bounded('virtualmachineinstances'),
     schema: watchedInstance,
     project: shownInstance,
-    budget: new TenantBudget(MAX_VM_BYTES),
     onChange({ key, before, after }) {
-      for (const instance of [before, after])
-        if (instance !== undefined && instance.node !== '') feed.nodeChanged(instance.node);
+      for (const node of [before?.node, after?.node]) if (node) feed.nodeChanged(node);
       feed.vmChanged(key);
     },
-    optional: true,
   });
-  const machines = createReflector({
-    ...shared('virtualmachines'),
+  const virtualmachines = createReflector({
+    ...bounded('virtualmachines'),
     schema: watchedMachine,
     project: waitingMachine,
-    budget: new TenantBudget(MAX_VM_BYTES),
     onChange: ({ key }) => {
       feed.vmChanged(key);
       feed.launchersChanged(key);
     },
-    optional: true,
   });
-  const deployments = createReflector({
-    ...shared('deployments'),
-    schema: watchedDeployment,
-    project: (deployment) => (hasReadyReplica(deployment) ? undefined : deployment.metadata.name),
-    optional: true,
-  });
-  return { instances, machines, deployments };
-}
-
-/** The migrations of each VMI by their keys. */
-function createMigrationReflector(shared: Shared, feed: ChangeListener) {
-  const moves = new Map<string, Map<string, ExplainedMigration>>();
-  const migrations = createReflector({
-    ...shared('virtualmachineinstancemigrations'),
+  const virtualmachineinstancemigrations = createReflector({
+    ...bounded('virtualmachineinstancemigrations'),
     schema: explainedMigration,
     project: ({ metadata, spec, status }) => ({
       vm: `${metadata.namespace}/${spec.vmiName}`,
       migration: { metadata, spec, status },
     }),
-    budget: new TenantBudget(MAX_VM_BYTES),
     onChange({ key, before, after }) {
       for (const change of [before, after].filter((one) => one !== undefined)) {
         const { vm, migration } = change;
@@ -202,9 +191,8 @@ function createMigrationReflector(shared: Shared, feed: ChangeListener) {
         feed.launchersChanged(vm);
       }
     },
-    optional: true,
   });
-  return { moves, migrations };
+  return { moves, reflectors: { virtualmachineinstances, virtualmachineinstancemigrations, virtualmachines } };
 }
 
 function shownNode(node: Node) {
@@ -218,14 +206,4 @@ function shownNode(node: Node) {
     dpuRestart: dpuRestart(node),
     dpuMessage: condition?.message?.slice(0, MAX_CONDITION_CHARACTERS),
   };
-}
-
-type WatchedLease = ElectionLease | AgentLease | undefined;
-
-function watchedLease(lease: Lease): WatchedLease {
-  return lease.metadata.name === SCHEDULER ? electionLease(lease) : nodeLease(lease, AGENT_LEASE_PREFIX);
-}
-
-function isElection(lease: WatchedLease): lease is ElectionLease {
-  return lease !== undefined && 'holder' in lease;
 }

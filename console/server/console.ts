@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { join } from 'node:path';
-import { OWNER_LETTERS } from '../../diagnosis/owner-letters.ts';
+import { OWNER_LETTERS } from '../../diagnosis/hosts.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { VERSION } from '../../runtime/config.ts';
 import { HttpServer, isListenerHost, type ListenAddress } from '../../runtime/http-server.ts';
@@ -35,12 +35,12 @@ export function createConsole(options: ConsoleOptions) {
   const histories = createHistories(client);
   const routes = createRoutes({ host: address.host, feed, assets, ...sources, histories, log });
 
+  const fixed = { version: VERSION, letters: OWNER_LETTERS };
   const updateFeed = async (signal: AbortSignal): Promise<void> => {
     while (!signal.aborted) {
       const { leader, missing, forbidden } = cluster;
-      const [problem, notReady] = [cluster.problem(), cluster.notReady()];
-      const fixed = { version: VERSION, letters: OWNER_LETTERS };
-      feed.update(cluster, { leader, missing, problem, notReady, ...fixed, without: [...forbidden] });
+      const changing = { leader, missing, problem: cluster.problem(), notReady: cluster.notReady() };
+      feed.update(cluster, { ...changing, ...fixed, without: [...forbidden] });
       await sleep(INTERVAL_SECONDS, signal).catch(() => undefined);
     }
   };
@@ -58,21 +58,20 @@ export function createConsole(options: ConsoleOptions) {
   };
 }
 
-interface RouteOptions extends QuestionSources {
+interface RouteOptions extends QuestionSources, Pick<ConsoleOptions, 'assets' | 'log'> {
   readonly host: string;
   readonly feed: Feed;
-  readonly assets: string;
-  readonly log: ConsoleLogger;
 }
 
 const MAX_VIEWERS = 16;
 
-const FILES: Readonly<Record<string, { readonly file: string; readonly type: string }>> = {
-  '/': { file: 'index.html', type: 'text/html; charset=utf-8' },
-  '/console.js': { file: 'console.js', type: 'text/javascript; charset=utf-8' },
-  '/console.css': { file: 'console.css', type: 'text/css; charset=utf-8' },
-  '/icon.svg': { file: 'icon.svg', type: 'image/svg+xml' },
-};
+/** The page's files by their paths, each with its type. */
+const FILES = new Map<string, readonly [file: string, type: string]>([
+  ['/', ['index.html', 'text/html; charset=utf-8']],
+  ['/console.js', ['console.js', 'text/javascript; charset=utf-8']],
+  ['/console.css', ['console.css', 'text/css; charset=utf-8']],
+  ['/icon.svg', ['icon.svg', 'image/svg+xml']],
+]);
 
 /** All content comes from this server, no code is evaluated, and no other page may embed this one in a frame. */
 const HEADERS = {
@@ -111,8 +110,8 @@ function createRoutes({ host, feed, assets, log, ...sources }: RouteOptions) {
     const query = new URLSearchParams(search);
     if (path === '/events') return events(request, response);
     if (await questions.answer(path, query, response)) return;
-    const asset = Object.hasOwn(FILES, path) ? FILES[path] : undefined;
-    if (asset) return send(response, 200, asset.type, await readFile(join(assets, asset.file)));
+    const asset = FILES.get(path);
+    if (asset) return send(response, 200, asset[1], await readFile(join(assets, asset[0])));
     return sendText(response, 404, `not found; paths: /, /events, ${questions.paths.join(', ')}`);
   };
 
@@ -143,8 +142,8 @@ function refusal(request: IncomingMessage, listensOn: string): readonly [number,
 }
 
 function problem(error: unknown): readonly [number, string] {
-  if ((error as NodeJS.ErrnoException | null)?.code === 'ENOENT') {
-    return [404, 'this file of the page is missing next to the program; run npm run build to create it'];
-  }
-  return [500, 'internal error; see the log of the console'];
+  const isMissing = (error as NodeJS.ErrnoException | null)?.code === 'ENOENT';
+  return isMissing
+    ? [404, 'this file of the page is missing next to the program; run npm run build to create it']
+    : [500, 'internal error; see the log of the console'];
 }

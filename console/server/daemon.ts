@@ -8,7 +8,7 @@ import { createRegistry } from '../../runtime/metrics.ts';
 import type { ConsoleConfig, ConsoleLogger } from './config.ts';
 import { createConsole } from './console.ts';
 import { KINDS } from './kinds.ts';
-import type { AskDiagnosis, AskDrain, AskExtender, AskInterference, AskSwitch } from './questions.ts';
+import type { QuestionSources } from './questions.ts';
 
 /** Connections to the API server: one for each watch and some for lists. */
 const CONNECTIONS = Object.keys(KINDS).length + 3;
@@ -20,22 +20,23 @@ const insteadUse = (command: string) => ({
 });
 
 /** A port-forward would need permission for every port of every pod there, which a read-only page must not have. */
-const ask: AskExtender = async () => insteadUse('explain');
-const askSwitch: AskSwitch = async (node) => insteadUse(`ovs status ${node}`);
-const askDrain: AskDrain = async (node) => insteadUse(`simulate --without ${node}`);
-const askInterference: AskInterference = async (node) => insteadUse(`interference ${node}`);
-const diagnose: AskDiagnosis = async (kind, name) => insteadUse(`explain ${kind} ${name}`);
+const sources: Omit<QuestionSources, 'histories'> = {
+  ask: async () => insteadUse('explain'),
+  askSwitch: async (node) => insteadUse(`ovs status ${node}`),
+  askDrain: async (node) => insteadUse(`simulate --without ${node}`),
+  askInterference: async (node) => insteadUse(`interference ${node}`),
+  diagnose: async (kind, name) => insteadUse(`explain ${kind} ${name}`),
+};
 
 /** The console as a separate Deployment. @throws ConfigError without a usable kubeconfig or service account */
 export async function createConsoleDaemon(config: ConsoleConfig, log: ConsoleLogger): Promise<Daemon> {
-  const { address, probeHost, probePort } = config;
   const access = await apiAccess(config.kubeconfig);
   const client = createKubeClient(access, `plumbline-console/${VERSION}`, CONNECTIONS);
   const assets = join(dirname(realpathSync(process.argv[1] ?? '.')), 'console');
-  const page = createConsole({ client, address, assets, ask, askSwitch, askDrain, askInterference, diagnose, log });
+  const page = createConsole({ client, address: config.address, assets, ...sources, log });
   const daemon = createServingDaemon({
     server: page.server,
-    probes: { host: probeHost, port: probePort },
+    probes: { host: config.probeHost, port: config.probePort },
     notReady: () => page.missing,
     registry: createRegistry(),
     run: (signal) => page.run(signal),

@@ -2,6 +2,7 @@ import type { SchedulerFacts } from '../../diagnosis/facts.ts';
 import type { Reason } from '../../diagnosis/reasons.ts';
 import { startRefusal } from '../../diagnosis/vm-facts.ts';
 import { schedulerFacts, schedulerFault } from '../../diagnosis/waiting.ts';
+import { byText } from '../../model/lists.ts';
 import { SCHEDULER } from '../../model/names.ts';
 import type { Status } from '../data/wire.ts';
 import type { Cluster } from './cluster.ts';
@@ -22,15 +23,9 @@ function schedulerOf({ leader, notReady }: Status): SchedulerFacts | undefined {
 }
 
 /** Reasons that depend on the time since the pause. */
-const UNTIL_RESUMED: readonly string[] = [
-  'AboutToResume',
-  'NotResumed',
-  'Starting',
-  'PinningNotReported',
-] satisfies Reason[];
+const UNTIL_RESUMED: readonly Reason[] = ['AboutToResume', 'NotResumed', 'Starting', 'PinningNotReported'];
 
-const byAge = (a: ShownPod, b: ShownPod): number =>
-  Number((a.since ?? '') > (b.since ?? '')) - Number((a.since ?? '') < (b.since ?? '')) || (a.uid < b.uid ? -1 : 1);
+const byAge = byText<ShownPod>(({ since = '', uid }) => `${since} ${uid}`);
 
 /** The content of the page. The cluster's watches report changes to it, and `update` writes the records. */
 export class Feed {
@@ -47,10 +42,7 @@ export class Feed {
   readonly #changed = new Set<string>();
   #complete = false;
   #surroundings: Surroundings = {};
-
-  get records(): ReadonlyMap<string, string> {
-    return this.#records;
-  }
+  readonly records: ReadonlyMap<string, string> = this.#records;
 
   get complete(): boolean {
     return this.#complete;
@@ -69,31 +61,30 @@ export class Feed {
     this.#dirtyNodes.add(name);
   }
 
-  /** @param key `namespace/name` of a VM that may have no launcher */
-  vmChanged(key: string): void {
-    this.#dirtyVms.add(key);
+  /** @param vm namespace/name; it may have no launcher */
+  vmChanged(vm: string): void {
+    this.#dirtyVms.add(vm);
   }
 
   /** The state of a VM depends on all of its launchers. @param vm namespace/name */
   launchersChanged(vm: string): void {
-    for (const pod of this.#launchers.get(vm) ?? []) {
-      this.#dirtyPods.add(pod.uid);
-      const node = targetOf(pod);
-      if (node !== undefined) this.#dirtyNodes.add(node);
-    }
+    for (const pod of this.#launchers.get(vm) ?? []) this.#markDirty(pod);
+  }
+
+  #markDirty(pod: ShownPod): void {
+    this.#dirtyPods.add(pod.uid);
+    // The node's record names its pods.
+    const node = targetOf(pod);
+    if (node !== undefined) this.#dirtyNodes.add(node);
   }
 
   podChanged(before: ShownPod | undefined, after: ShownPod | undefined): void {
     for (const pod of [before, after]) {
       if (pod === undefined) continue;
-      this.#dirtyPods.add(pod.uid);
-      if (pod.vm !== undefined) {
-        this.vmChanged(labelOf(pod));
-        this.#keepLauncher(labelOf(pod), pod.uid, pod === after ? pod : undefined);
-      }
-      // The node's record names its pods.
-      const node = targetOf(pod);
-      if (node !== undefined) this.#dirtyNodes.add(node);
+      this.#markDirty(pod);
+      if (pod.vm === undefined) continue;
+      this.vmChanged(labelOf(pod));
+      this.#keepLauncher(labelOf(pod), pod.uid, pod === after ? pod : undefined);
     }
     if (before) {
       this.#pods.delete(before.uid);
@@ -147,26 +138,21 @@ export class Feed {
 
   #writeNode(name: string, pods: readonly ShownPod[], cluster: Cluster): void {
     const coming = pods.filter(({ pending }) => pending).sort(byAge);
-    const content = nodeContent(
-      name,
-      cluster,
-      (uid) => this.#reported.get(uid),
-      coming,
-      (pod) => this.#isTarget(pod, cluster),
-    );
+    const isTarget = (pod: ShownPod) => this.#isTarget(pod, cluster);
+    const content = nodeContent(name, cluster, (uid) => this.#reported.get(uid), coming, isTarget);
     this.#write(keyOf('n', name), content && ['n', name, content]);
     // The node's report may say that the agent refused a pod's start.
     for (const { uid } of coming) this.#dirtyPods.add(uid);
     // During a migration, both nodes matter.
-    for (const pod of new Set(pods.flatMap((pod) => [pod, ...this.#launchersOf(pod)])))
-      this.#writeRunning(pod, cluster);
+    const launchers = new Set(pods.flatMap((pod) => [pod, ...this.#launchersOf(pod)]));
+    for (const pod of launchers) this.#writeRunning(pod, cluster);
   }
 
   #writeRunning(pod: ShownPod, cluster: Cluster): void {
     const { uid, node = '', pending, running } = pod;
     const isRunning = !pending && running !== undefined;
     const entry = isRunning ? runningEntry(pod, this.#launchersOf(pod), cluster, this.#surroundings) : undefined;
-    if (UNTIL_RESUMED.includes(entry?.[4] ?? '')) this.#dirtyNodes.add(node);
+    if (UNTIL_RESUMED.some((reason) => reason === entry?.[4])) this.#dirtyNodes.add(node);
     this.#write(keyOf('r', uid), entry && ['r', uid, entry]);
   }
 
@@ -192,26 +178,20 @@ export class Feed {
   #writePod(uid: string, cluster: Cluster): void {
     const pod = this.#pods.get(uid);
     const refusal = pod && startRefusal(pod, cluster.reports.get(pod.node ?? '')?.refusals ?? []);
-    this.#write(
-      keyOf('p', uid),
-      pod && waits(pod, refusal) && !this.#isTarget(pod, cluster)
-        ? ['p', uid, podContent(pod, refusal, this.#surroundings)]
-        : undefined,
-    );
+    const isListed = pod !== undefined && waits(pod, refusal) && !this.#isTarget(pod, cluster);
+    this.#write(keyOf('p', uid), isListed ? ['p', uid, podContent(pod, refusal, this.#surroundings)] : undefined);
     if (pod?.running === undefined) this.#write(keyOf('r', uid), undefined);
   }
 
   /** The records of VMs without a launcher. Their names contain a slash, as no uid does. */
   #writeVms({ machines, instances }: Cluster): void {
-    const contents = [...this.#dirtyVms].map((vm) => ({
-      vm,
-      content: vmContent(vm, machines.get(vm), instances.get(vm)),
-    }));
+    const dirty = [...this.#dirtyVms];
+    const contents = dirty.map((vm) => [vm, vmContent(vm, machines.get(vm), instances.get(vm))] as const);
     this.#dirtyVms.clear();
     // Few VMs have no launcher, and many pods may exist.
-    const isNeeded = contents.some(({ content }) => content !== undefined);
+    const isNeeded = contents.some(([, content]) => content !== undefined);
     const launched = new Set(isNeeded ? [...this.#pods.values()].map(labelOf) : []);
-    for (const { vm, content } of contents) {
+    for (const [vm, content] of contents) {
       const key = keyOf('p', vm);
       if (content === undefined || launched.has(vm)) this.#write(key, undefined);
       else if (isSettled(content) || this.#records.has(key)) this.#write(key, ['p', vm, content]);

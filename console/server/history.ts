@@ -26,28 +26,58 @@ type Event = z.infer<typeof event>;
 const conditions = listOf(explainedCondition);
 const withConditions = z.object({ status: z.object({ conditions }).nullish() });
 const phases = z.array(z.object({ phase: optional, phaseTransitionTimestamp: optional })).nullish();
-const migrationState = z
-  .object({
-    sourceNode: optional,
-    targetNode: optional,
-    startTimestamp: optional,
-    endTimestamp: optional,
-    failed: z.boolean().nullish(),
-  })
-  .nullish();
+const nodes = { sourceNode: optional, targetNode: optional };
+const times = { startTimestamp: optional, endTimestamp: optional };
+const migrationState = z.object({ ...nodes, ...times, failed: z.boolean().nullish() }).nullish();
 const instance = z.object({
   status: z.object({ conditions, phaseTransitionTimestamps: phases, migrationState }).nullish(),
 });
 
 export function createHistories(client: Pick<KubeClient, 'get'>) {
-  /** The objects of a list; empty and with a note if there is no read permission. */
-  const read = async <T>(
-    what: string,
-    path: string,
-    fieldSelector: string,
-    schema: z.ZodType<T>,
-    notes: string[],
-  ): Promise<T[]> => {
+  /** @throws KubeError if the API server does not respond */
+  return {
+    async ofNode(name: string) {
+      const { notes, read } = createReader(client);
+      const named = `metadata.name=${name}`;
+      const topologies = `/apis/${NODE_TOPOLOGY_API.apiVersion}/${NODE_TOPOLOGY_API.plural}`;
+      const [events, nodes, reports] = await Promise.all([
+        read('Events', '/api/v1/events', `involvedObject.kind=Node,involvedObject.name=${name}`, event),
+        read('conditions of Nodes', NODES_PATH, named, withConditions),
+        read('conditions of reports', topologies, named, withConditions),
+      ]);
+      const about = [...nodes, ...reports].flatMap(({ status }) => conditionEntries(status?.conditions ?? []));
+      return historyOf([...events.map((each) => eventEntry(each)), ...about], notes);
+    },
+    /** @param vm namespace/name */
+    async ofVm(vm: string) {
+      const [namespace = '', name = ''] = vm.split('/');
+      const { notes, read } = createReader(client);
+      const events = `/api/v1/namespaces/${namespace}/events`;
+      const [ofName, ofPods, vmis] = await Promise.all([
+        read('Events', events, `involvedObject.name=${name}`, event),
+        read('Events of pods', events, 'involvedObject.kind=Pod', event),
+        read('instances of VMs', instancesPath(namespace), `metadata.name=${name}`, instance),
+      ]);
+      const own = ofName.filter(({ involvedObject }) => involvedObject.kind !== 'Pod');
+      const ofLaunchers = ofPods.filter(({ involvedObject }) => isLauncherOf(name, involvedObject.name ?? ''));
+      const entries = [
+        ...own.map((each) => eventEntry(each)),
+        ...ofLaunchers.map((each) => eventEntry(each, `${each.involvedObject.kind} ${each.involvedObject.name}`)),
+        ...vmis.flatMap(({ status }) => [
+          ...conditionEntries(status?.conditions ?? []),
+          ...phaseEntries(status?.phaseTransitionTimestamps),
+          ...migrationEntries(status?.migrationState),
+        ]),
+      ];
+      return historyOf(entries, notes);
+    },
+  };
+}
+
+/** `read` returns the objects of a list: none, and a note, without read permission. */
+function createReader(client: Pick<KubeClient, 'get'>) {
+  const notes: string[] = [];
+  const read = async <T>(what: string, path: string, fieldSelector: string, schema: z.ZodType<T>): Promise<T[]> => {
     const objects: T[] = [];
     try {
       for await (const { items } of pagesOf({ client, path, query: { fieldSelector }, page: PAGE_EVENTS })) {
@@ -64,57 +94,14 @@ export function createHistories(client: Pick<KubeClient, 'get'>) {
       return [];
     }
   };
-
-  return {
-    /** @throws KubeError if the API server does not respond */
-    async ofNode(name: string) {
-      const notes: string[] = [];
-      const named = `metadata.name=${name}`;
-      const topologies = `/apis/${NODE_TOPOLOGY_API.apiVersion}/${NODE_TOPOLOGY_API.plural}`;
-      const [events, nodes, reports] = await Promise.all([
-        read('Events', '/api/v1/events', `involvedObject.kind=Node,involvedObject.name=${name}`, event, notes),
-        read('conditions of Nodes', NODES_PATH, named, withConditions, notes),
-        read('conditions of reports', topologies, named, withConditions, notes),
-      ]);
-      const about = [...nodes, ...reports].flatMap(({ status }) => conditionEntries(status?.conditions ?? []));
-      return historyOf([...events.map((event) => eventEntry(event)), ...about], notes);
-    },
-    async ofVm(namespace: string, name: string) {
-      const notes: string[] = [];
-      const events = `/api/v1/namespaces/${namespace}/events`;
-      const [eventsByName, ofPods, vmis] = await Promise.all([
-        read('Events', events, `involvedObject.name=${name}`, event, notes),
-        read('Events of pods', events, 'involvedObject.kind=Pod', event, notes),
-        read('instances of VMs', instancesPath(namespace), `metadata.name=${name}`, instance, notes),
-      ]);
-      const launchers = ofPods.filter(({ involvedObject }) => isLauncherOf(name, involvedObject.name ?? ''));
-      return historyOf(
-        [
-          ...eventsByName
-            .filter(({ involvedObject }) => involvedObject.kind !== 'Pod')
-            .map((event) => eventEntry(event)),
-          ...launchers.map((launcher) =>
-            eventEntry(launcher, `${launcher.involvedObject.kind} ${launcher.involvedObject.name}`),
-          ),
-          ...vmis.flatMap(({ status }) => [
-            ...conditionEntries(status?.conditions ?? []),
-            ...phaseEntries(status?.phaseTransitionTimestamps),
-            ...migrationEntries(status?.migrationState),
-          ]),
-        ],
-        notes,
-      );
-    },
-  };
+  return { notes, read };
 }
 
 function historyOf(entries: readonly HistoryEntry[], notes: readonly string[]): HistoryAnswer {
   const sorted = entries.filter(({ time }) => time !== '').sort((a, b) => Date.parse(b.time) - Date.parse(a.time));
   const left = sorted.length - MAX_ENTRIES;
-  return {
-    entries: sorted.slice(0, MAX_ENTRIES),
-    notes: [...new Set([...notes, ...(left > 0 ? [`${left} older entries are not shown`] : [])])],
-  };
+  const omitted = left > 0 ? [`${left} older entries are not shown`] : [];
+  return { entries: sorted.slice(0, MAX_ENTRIES), notes: [...new Set([...notes, ...omitted])] };
 }
 
 function eventEntry(occurrence: Event, about?: string): HistoryEntry {
@@ -157,12 +144,10 @@ function phaseEntries(list: z.infer<typeof phases>): HistoryEntry[] {
 function migrationEntries(state: z.infer<typeof migrationState>): HistoryEntry[] {
   if (state == null) return [];
   const { sourceNode, targetNode, startTimestamp, endTimestamp, failed } = state;
-  const between = `from ${sourceNode ?? '?'} to ${targetNode ?? '?'}`;
-  const shared = { from: 'phase', text: between } as const;
+  const shared = { from: 'phase', text: `from ${sourceNode ?? '?'} to ${targetNode ?? '?'}` } as const;
   const isWarning = failed === true;
-  const end = isWarning ? 'MigrationFailed' : 'Migrated';
   return [
     { ...shared, time: startTimestamp ?? '', isWarning: false, reason: 'MigrationStarted' },
-    { ...shared, time: endTimestamp ?? '', isWarning, reason: end },
+    { ...shared, time: endTimestamp ?? '', isWarning, reason: isWarning ? 'MigrationFailed' : 'Migrated' },
   ];
 }

@@ -7,41 +7,22 @@ import { instancesPath, machinesPath, migrationsPath } from '../../kube/cluster-
 import { NODE_TOPOLOGY_API } from '../../kube/node-topology.ts';
 import { NAMESPACE } from '../../model/names.ts';
 
+const required = (path: string, resource: string) => ({ path, resource, optional: false }) as const;
+const optional = (path: string, resource: string) => ({ path, resource, optional: true }) as const;
+const ofAll = (kind: string) => `${kind} of all namespaces`;
+const DEPLOYMENTS_PATH = `/apis/apps/v1/namespaces/${NAMESPACE}/deployments`;
+
 /** The kinds that the console lists and watches, and the data that is missing without permission to read one. */
 export const KINDS = {
-  nodetopologies: {
-    path: NODE_TOPOLOGIES_PATH,
-    resource: `nodetopologies.${NODE_TOPOLOGY_API.group}`,
-    optional: false,
-  },
-  nodes: { path: NODES_PATH, resource: 'nodes', optional: false },
-  pods: { path: PODS_PATH, resource: 'pods of all namespaces', optional: false },
-  leases: {
-    path: leasesPath(NAMESPACE),
-    resource: `leases in ${NAMESPACE}`,
-    optional: true,
-  },
-  virtualmachineinstances: {
-    path: instancesPath(),
-    resource: 'virtualmachineinstances of all namespaces',
-    optional: true,
-  },
-  virtualmachineinstancemigrations: {
-    path: migrationsPath(),
-    resource: 'virtualmachineinstancemigrations of all namespaces',
-    optional: true,
-  },
-  virtualmachines: {
-    path: machinesPath(),
-    resource: 'virtualmachines of all namespaces',
-    optional: true,
-  },
-  deployments: {
-    path: `/apis/apps/v1/namespaces/${NAMESPACE}/deployments`,
-    resource: `deployments in ${NAMESPACE}`,
-    optional: true,
-  },
-  resourceslices: { path: RESOURCE_SLICES_PATH, resource: 'resourceslices', optional: true },
+  nodetopologies: required(NODE_TOPOLOGIES_PATH, `nodetopologies.${NODE_TOPOLOGY_API.group}`),
+  nodes: required(NODES_PATH, 'nodes'),
+  pods: required(PODS_PATH, ofAll('pods')),
+  leases: optional(leasesPath(NAMESPACE), `leases in ${NAMESPACE}`),
+  virtualmachineinstances: optional(instancesPath(), ofAll('virtualmachineinstances')),
+  virtualmachineinstancemigrations: optional(migrationsPath(), ofAll('virtualmachineinstancemigrations')),
+  virtualmachines: optional(machinesPath(), ofAll('virtualmachines')),
+  deployments: optional(DEPLOYMENTS_PATH, `deployments in ${NAMESPACE}`),
+  resourceslices: optional(RESOURCE_SLICES_PATH, 'resourceslices'),
 } as const;
 
 export type Kind = keyof typeof KINDS;

@@ -1,8 +1,9 @@
 import * as z from 'zod';
 import { bypassesOf } from '../../diagnosis/bypasses.ts';
 import { launcherState } from '../../diagnosis/launcher.ts';
+import { millisecondsOf } from '../../diagnosis/objects.ts';
 import { remedyLines } from '../../diagnosis/remedies.ts';
-import type { LauncherState, VmState } from '../../diagnosis/state.ts';
+import type { VmState } from '../../diagnosis/state.ts';
 import { vmiOwner } from '../../diagnosis/vms.ts';
 import { list, name, word } from '../../kube/bounds.ts';
 import {
@@ -42,10 +43,13 @@ export function shownState({ verdict, reason, text, remedies }: VmState) {
   return { verdict, reason, text: text.slice(0, MAX_MESSAGE_CHARACTERS), remedies: remedies.map(remedyLines) };
 }
 
+const isPending = ({ metadata, status }: WatchedPod) =>
+  (status?.phase ?? 'Pending') === 'Pending' && metadata.deletionTimestamp === undefined;
+
 export function shownPod(pod: WatchedPod) {
   const { metadata, spec } = pod;
-  const { phase, nominatedNodeName } = pod.status ?? {};
-  const rejected = rejectionOf(pod);
+  const { phase, reason = '', nominatedNodeName } = pod.status ?? {};
+  const rejected = phase === 'Failed' && REJECTIONS.includes(reason) ? reason : undefined;
   const ended = isFinalPhase(phase) && rejected === undefined;
   if (metadata.uid === undefined || ended || isForgedMirror(pod)) return undefined;
   const needs = readNeeds(() => reducedNeedsOf(pod));
@@ -55,52 +59,49 @@ export function shownPod(pod: WatchedPod) {
   const vm = vmiOwner(pod)?.name;
   const owns = isExclusive(needs) || needs.mask !== undefined;
   if (!owns && (unscheduled === undefined || (vm === undefined && !requestsManaged(pod)))) return undefined;
+  const { uid, namespace = '', name = '', labels, creationTimestamp } = metadata;
   const pending = isPending(pod);
-  const running = runs(pod, vm, needs);
   return {
-    uid: metadata.uid,
-    kubeletUid: kubeletUid(metadata) ?? metadata.uid,
-    namespace: metadata.namespace ?? '',
-    name: metadata.name ?? '',
+    uid,
+    kubeletUid: kubeletUid(metadata) ?? uid,
+    namespace,
+    name,
     vm,
     node,
     networkMadeAt: networkMadeAt(pod),
     nominated: nominatedNodeName || undefined,
     pending,
-    waitsForScheduler: waitsForScheduler(pod),
+    waitsForScheduler:
+      pending && node === undefined && spec.schedulerName === SCHEDULER && !spec.schedulingGates?.length,
     rejected,
-    since: node === undefined ? metadata.creationTimestamp : undefined,
+    since: node === undefined ? creationTimestamp : undefined,
     unscheduled,
     padding: paddingOf(metadata),
     cpus: lastingCpus(needs.request),
     wholeCores: needs.wholeCores === true,
     networks: needs.networks.map(({ kind, physnet, affinity }) => [physnet ?? kind, affinity] as const),
-    /** From the pod alone; undefined if it runs: then its node decides. */
-    launcher: running.running === undefined ? launcherStateOf(pod, vm) : undefined,
-    ...originOf(metadata),
+    migration: labels?.[MIGRATION_LABEL],
+    created: millisecondsOf(creationTimestamp),
     needs,
-    ...running,
+    ...stateAlone(pod, vm, needs),
   };
 }
 
-/** For a running pod: when it started, RFC 3339, and signs that a component of Plumbline never saw it. */
-function runs(pod: WatchedPod, vm: string | undefined, needs: PlacementNeeds) {
+/**
+ * From the pod alone, without knowing whether its instance has a VM. For one that runs: when it started, RFC 3339, and
+ * signs that a component of Plumbline never saw it; its node decides about its state.
+ */
+function stateAlone(pod: WatchedPod, vm: string | undefined, needs: PlacementNeeds) {
   const { metadata, spec, status } = pod;
-  const isRunning = status?.phase === 'Running' && spec.nodeName && metadata.deletionTimestamp === undefined;
-  if (!isRunning) return { running: undefined, bypasses: [] };
-  const { namespace = '', name = '' } = metadata;
-  const bypasses = bypassesOf({ namespace, name: vm ?? name, kind: undefined }, pod, needs);
-  return { running: status?.startTime ?? metadata.creationTimestamp ?? '', bypasses };
-}
-
-function originOf({ labels, creationTimestamp = '' }: WatchedPod['metadata']) {
-  return { migration: labels?.[MIGRATION_LABEL], created: Date.parse(creationTimestamp) || 0 };
-}
-
-/** Without its node, and without knowing whether its instance has a VM. */
-function launcherStateOf(pod: WatchedPod, vm: string | undefined): LauncherState {
-  const { namespace = '', name = '' } = pod.metadata;
-  return launcherState({ namespace, name: vm ?? name, kind: undefined }, pod);
+  const { namespace = '', name = '', creationTimestamp = '' } = metadata;
+  const named = { namespace, name: vm ?? name, kind: undefined };
+  const runs = status?.phase === 'Running' && spec.nodeName && metadata.deletionTimestamp === undefined;
+  if (!runs) return { launcher: launcherState(named, pod), running: undefined, bypasses: [] };
+  return {
+    launcher: undefined,
+    running: status?.startTime ?? creationTimestamp,
+    bypasses: bypassesOf(named, pod, needs),
+  };
 }
 
 export function waits(pod: ShownPod, refusal: string | undefined): boolean {
@@ -108,25 +109,9 @@ export function waits(pod: ShownPod, refusal: string | undefined): boolean {
   return pod.pending && (pod.node === undefined || refusal !== undefined);
 }
 
-export function labelOf({ namespace, name, vm }: ShownPod): string {
-  return `${namespace}/${vm ?? name}`;
-}
-
-function rejectionOf({ status }: WatchedPod): string | undefined {
-  const { phase, reason = '' } = status ?? {};
-  return phase === 'Failed' && REJECTIONS.includes(reason) ? reason : undefined;
-}
+export const labelOf = ({ namespace, name, vm }: ShownPod): string => `${namespace}/${vm ?? name}`;
 
 function schedulerMessage(pod: WatchedPod): string | undefined {
   const attempt = unscheduledCondition(pod);
   return attempt && (attempt.message ?? '').slice(0, MAX_MESSAGE_CHARACTERS);
-}
-
-function isPending({ metadata, status }: WatchedPod): boolean {
-  return (status?.phase ?? 'Pending') === 'Pending' && metadata.deletionTimestamp === undefined;
-}
-
-function waitsForScheduler(pod: WatchedPod): boolean {
-  const { nodeName, schedulerName, schedulingGates } = pod.spec;
-  return isPending(pod) && !nodeName && schedulerName === SCHEDULER && (schedulingGates ?? []).length === 0;
 }

@@ -1,11 +1,10 @@
-import type { Cause, NodeGroup, SchedulerFacts, VmFacts } from '../../diagnosis/facts.ts';
-import { launcherState, runningState } from '../../diagnosis/launcher.ts';
+import type { Cause, SchedulerFacts, VmFacts } from '../../diagnosis/facts.ts';
+import { ownersByCpu } from '../../diagnosis/hosts.ts';
+import { allocationRefused, launcherState, runningState } from '../../diagnosis/launcher.ts';
 import { nodeRemedies } from '../../diagnosis/node-remedies.ts';
 import { DEAD_DPU, lossOf } from '../../diagnosis/objects.ts';
-import { ownersByCpu } from '../../diagnosis/owner-letters.ts';
 import { REASONS } from '../../diagnosis/reasons.ts';
 import { forgetRestart, remedyLines } from '../../diagnosis/remedies.ts';
-import { allocationRefused } from '../../diagnosis/starting.ts';
 import { concluded, type Launcher, type VmState, vmState } from '../../diagnosis/state.ts';
 import { isLauncherName, migrationFacts, nodeFacts } from '../../diagnosis/vm-facts.ts';
 import { withSilent } from '../../diagnosis/waiting.ts';
@@ -28,10 +27,7 @@ import type { Cluster } from './cluster.ts';
 import { labelOf, type ShownPod, shownState } from './pods.ts';
 import type { Report } from './reports.ts';
 
-type NodeSource = Pick<
-  Cluster,
-  'nodes' | 'reports' | 'stale' | 'draCpu' | 'instances' | 'machines' | 'migrationsOf' | 'renewTime'
->;
+type NodeSource = Omit<Cluster, 'run' | 'missing' | 'problem' | 'leader' | 'notReady' | 'forbidden'>;
 
 /** @param podOf by uid in a report @param coming not started yet @returns undefined without Node and report */
 export function nodeContent(
@@ -39,7 +35,7 @@ export function nodeContent(
   { nodes, reports, stale, draCpu, renewTime }: NodeSource,
   podOf: (uid: string) => ShownPod | undefined,
   coming: readonly ShownPod[],
-  isTarget: (pod: ShownPod) => boolean = () => false,
+  isTarget: (pod: ShownPod) => boolean,
 ): NodeContent | undefined {
   const node = nodes.get(name);
   const latest = reports.get(name);
@@ -63,39 +59,34 @@ export function nodeContent(
   const alive = node?.dpuReady === 'True' ? 'alive' : 'unknown';
   const state = isDead ? 'dead' : alive;
   const problems = checks.filter(([, isTrue]) => isTrue).map(([problem]) => problem);
+  const labelOfOwner = (podUID: string, named: string | undefined) => {
+    const pod = podOf(podUID);
+    if (pod !== undefined) return `${labelOf(pod)}${isTarget(pod) ? MIGRATION_TARGET : ''}`;
+    return `${named ?? podUID}${isSilent && isLauncherName(named?.split('/')[1] ?? '') ? GONE : ''}`;
+  };
+  const owners = ownersByCpu(report?.assignments ?? []).flat();
   return {
     shape: report?.shape?.content,
     problems,
     remedies: problems.flatMap((problem) => remediesOf(problem, name)),
     silentSince: isSilent ? renewTime(name) : undefined,
     dpu: isHost ? state : '',
-    owners: ownersByCpu(report?.assignments ?? [])
-      .flat()
-      .map(({ podUID, pod: named, container, cpus }) => {
-        const pod = podOf(podUID);
-        const isGone = isSilent && pod === undefined && isLauncherName(named?.split('/')[1] ?? '');
-        const vm = pod && `${labelOf(pod)}${isTarget(pod) ? MIGRATION_TARGET : ''}`;
-        const label = vm ?? `${named ?? podUID}${isGone ? GONE : ''}`;
-        return [label, container, cpus, container === 'compute' ? (pod?.padding ?? 0) : 0];
-      }),
+    owners: owners.map(({ podUID, pod, container, cpus }) => {
+      const padding = container === 'compute' ? (podOf(podUID)?.padding ?? 0) : 0;
+      return [labelOfOwner(podUID, pod), container, cpus, padding];
+    }),
     inFlight: inFlightOn(report, coming),
     resources: report?.resources ?? [],
     dpuSince: isHost && node.dpuSince !== undefined ? [node.dpuSince, node.dpuMessage ?? ''] : undefined,
   };
 }
 
-const REFUSALS: Readonly<Record<Exclude<NodeProblem, 'no-node' | 'dpu-restarted'>, NodeGroup['kind']>> = {
-  'dpu-dead': 'dpu',
-  silent: 'stale-report',
-  quarantined: 'quarantined',
-  'no-report': 'no-report',
-  'dra-cpu': 'dra-cpu',
-};
-
 function remediesOf(problem: NodeProblem, node: string): RemedyEntry[] {
   if (problem === 'no-node') return [];
   if (problem === 'dpu-restarted') return [remedyLines(forgetRestart(node))];
-  const group = { kind: REFUSALS[problem], text: '', count: 1, nodes: [node], detail: '' };
+  const kinds = { 'dpu-dead': 'dpu', silent: 'stale-report' } as const;
+  const kind = problem === 'dpu-dead' || problem === 'silent' ? kinds[problem] : problem;
+  const group = { kind, text: '', count: 1, nodes: [node], detail: '' };
   return nodeRemedies([group], { namespace: '', name: '', kind: undefined }).map(remedyLines);
 }
 
@@ -143,12 +134,8 @@ export function runningEntry(
 ): RunningEntry | undefined {
   const state = stateOfLaunchers(launchers, cluster, surroundings);
   const mask = maskText(pod);
-  if (
-    state.launcher !== pod.uid ||
-    state.state === 'stopping' ||
-    (state.verdict === 'ok' && state.state === 'running' && mask === undefined)
-  )
-    return undefined;
+  if (state.launcher !== pod.uid || state.state === 'stopping') return undefined;
+  if (state.verdict === 'ok' && state.state === 'running' && mask === undefined) return undefined;
   const { verdict, reason, text, remedies } = shownState(state);
   return [labelOf(pod), pod.node ?? '', mask ?? '', verdict, reason, text, remedies];
 }
@@ -159,24 +146,18 @@ export function stateOfLaunchers(
   cluster: NodeSource,
   { scheduler }: Surroundings,
 ): VmState {
-  const [first] = launchers;
-  const { namespace = '', name = '', vm } = first ?? {};
-  const key = `${namespace}/${vm}`;
-  const instance = vm === undefined ? undefined : cluster.instances.get(key);
-  const facts: VmFacts = {
-    namespace,
-    name: vm ?? name,
-    kind: undefined,
-    machine: vm === undefined ? undefined : cluster.machines.get(key)?.facts,
-    instance: instance?.facts,
-    migration: vm === undefined ? undefined : migrationFacts(instance?.recorded, cluster.migrationsOf(key)),
-    scheduler,
-    now: Date.now(),
-  };
-  return vmState(
-    facts,
-    launchers.map((pod) => shownLauncher(pod, facts, cluster)),
-  );
+  const { namespace = '', name = '', vm } = launchers[0] ?? {};
+  const pod: VmFacts = { namespace, name: vm ?? name, kind: undefined, scheduler, now: Date.now() };
+  const facts = vm === undefined ? pod : { ...pod, ...factsOfVm(`${namespace}/${vm}`, cluster) };
+  const states = launchers.map((launcher) => shownLauncher(launcher, facts, cluster));
+  return vmState(facts, states);
+}
+
+/** @param key namespace/name */
+function factsOfVm(key: string, { machines, instances, migrationsOf }: NodeSource) {
+  const instance = instances.get(key);
+  const migration = migrationFacts(instance?.recorded, migrationsOf(key));
+  return { machine: machines.get(key)?.facts, instance: instance?.facts, migration };
 }
 
 function shownLauncher(pod: ShownPod, facts: VmFacts, cluster: NodeSource): Launcher {
@@ -189,11 +170,10 @@ function shownLauncher(pod: ShownPod, facts: VmFacts, cluster: NodeSource): Laun
   const reported = report && { host: report.shape?.empty, status: report };
   const dpu = { deadDpu: dead, networkLost: lossOf(dpuRestart, pod.networkMadeAt) };
   const factsOfNode = nodeFacts({ ...pod, uid: kubeletUid }, dpu, reported, cluster.stale.has(node));
-  if (pod.pending) {
-    const starting = { metadata: pod, spec: { nodeName: node, containers: [] } };
-    return { ...common, state: launcherState({ ...facts, node: factsOfNode }, starting) };
-  }
-  return { ...common, state: runningState({ ...facts, node: factsOfNode }, node, needs, bypasses) };
+  const factsThere = { ...facts, node: factsOfNode };
+  const starting = { metadata: pod, spec: { nodeName: node, containers: [] } };
+  const state = pod.pending ? launcherState(factsThere, starting) : runningState(factsThere, node, needs, bypasses);
+  return { ...common, state };
 }
 
 /** Number of pods on one node whose CPUs are predicted; of others only the names are shown. */

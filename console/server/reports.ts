@@ -1,11 +1,5 @@
 import { NodeShapes, type SharedShape } from '../../kube/cluster-view/node-topologies.ts';
-import {
-  cpuOwners,
-  type NodeTopologyStatus,
-  nodeTopologyStatus,
-  type PinningState,
-  type RefusedStart,
-} from '../../kube/node-topology.ts';
+import { cpuOwners, type NodeTopologyStatus, nodeTopologyStatus } from '../../kube/node-topology.ts';
 import { assignedCpus } from '../../model/kubelet/report.ts';
 import { usageOf } from '../../model/kubelet/usage.ts';
 import { type PlacementHost, preparedHost } from '../../model/placement/needs.ts';
@@ -17,23 +11,31 @@ interface Shape {
   readonly empty: PlacementHost;
 }
 
-export interface Report {
+export interface Report extends ReturnType<typeof contentOf> {
   /** Undefined for a report that contradicts itself. */
   readonly shape: SharedShape<Shape> | undefined;
-  readonly assignments: readonly (Pick<NodeTopologyStatus['assignments'][number], 'podUID' | 'container' | 'cpus'> & {
-    readonly pod: string | undefined;
-  })[];
-  /** The devices and memory in use; see `usageOf`. */
-  readonly usage: string;
-  readonly resources: ReturnType<typeof freeResources>;
-  readonly refusals: readonly RefusedStart[];
-  readonly pinning: readonly PinningState[];
-  /** Those that are False. */
-  readonly conditions: NonNullable<NodeTopologyStatus['conditions']>;
 }
 
 const NOTHING = { assignments: [], usage: '', resources: [], refusals: [], pinning: [], conditions: [] };
 const CONTRADICTS_ITSELF: Report = { shape: undefined, ...NOTHING };
+
+function contentOf(status: NodeTopologyStatus) {
+  const owners = cpuOwners(status);
+  assignedCpus(owners);
+  return {
+    /** The devices and memory in use; see `usageOf`. */
+    usage: usageOf(status),
+    resources: freeResources(status),
+    assignments: owners.map(({ podUID, namespace, podName, container, cpus }) => {
+      const pod = namespace === undefined || podName === undefined ? undefined : `${namespace}/${podName}`;
+      return { podUID, pod, container, cpus };
+    }),
+    refusals: status.refusals ?? [],
+    pinning: status.pinning ?? [],
+    /** Those that are False. */
+    conditions: (status.conditions ?? []).filter((condition) => condition.status === 'False'),
+  };
+}
 
 /** @param changed called with the node after its report has changed */
 export function createReports(changed: (node: string) => void) {
@@ -46,23 +48,8 @@ export function createReports(changed: (node: string) => void) {
   const read = (raw: unknown): Report => {
     try {
       const status = nodeTopologyStatus.parse(raw);
-      const owners = cpuOwners(status);
-      assignedCpus(owners);
-      return {
-        usage: usageOf(status),
-        resources: freeResources(status),
-        assignments: owners.map(({ podUID, namespace, podName, container, cpus }) => ({
-          podUID,
-          pod: namespace === undefined || podName === undefined ? undefined : `${namespace}/${podName}`,
-          container,
-          cpus,
-        })),
-        refusals: status.refusals ?? [],
-        pinning: status.pinning ?? [],
-        conditions: (status.conditions ?? []).filter((condition) => condition.status === 'False'),
-        // Last, since it must be released.
-        shape: shapes.take(status),
-      };
+      // The shape last, since it must be released.
+      return { ...contentOf(status), shape: shapes.take(status) };
     } catch {
       // The page shows the node in quarantine; an Event of the extender has the reason.
       return CONTRADICTS_ITSELF;

@@ -40,10 +40,8 @@ export class EventStream {
     this.#compressor?.pipe(response);
     this.#compressor?.on('error', () => this.close());
     this.#unsent = new Set(feed.records.keys());
-    response.writeHead(200, {
-      'content-type': 'text/event-stream; charset=utf-8',
-      ...(gzip ? { 'content-encoding': 'gzip' } : {}),
-    });
+    const type = { 'content-type': 'text/event-stream; charset=utf-8' };
+    response.writeHead(200, gzip ? { ...type, 'content-encoding': 'gzip' } : type);
     this.#unwatch = feed.watch((keys) => {
       for (const key of keys) this.#unsent.add(key);
       this.#pump();

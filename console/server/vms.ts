@@ -3,15 +3,14 @@ import { migrationState } from '../../diagnosis/objects.ts';
 import { vmState } from '../../diagnosis/state.ts';
 import { instanceFacts, machineFacts } from '../../diagnosis/vm-facts.ts';
 import { list, message, name, reason, word } from '../../kube/bounds.ts';
-import { condition, objectMeta } from '../../kube/resources.ts';
+import { condition, objectMeta, orUndefined } from '../../kube/resources.ts';
 import type { PodContent } from '../data/wire.ts';
 import { shownState } from './pods.ts';
 
 const metadata = objectMeta.extend({ creationTimestamp: word.nullish() });
-const conditions = list(
-  condition.extend({ reason: reason.nullish(), message: message.nullish().transform((text) => text ?? undefined) }),
-  256,
-).nullish();
+const boundedCondition = condition.extend({ reason: reason.nullish(), message: orUndefined(message) });
+const conditions = list(boundedCondition, 256).nullish();
+const startFailure = z.object({ consecutiveFailCount: z.number().nullish(), retryAfterTimestamp: word.nullish() });
 
 export const watchedMachine = z.object({
   metadata,
@@ -20,9 +19,7 @@ export const watchedMachine = z.object({
     .object({
       created: z.boolean().nullish(),
       printableStatus: word.nullish(),
-      startFailure: z
-        .object({ consecutiveFailCount: z.number().nullish(), retryAfterTimestamp: word.nullish() })
-        .nullish(),
+      startFailure: startFailure.nullish(),
       conditions,
     })
     .nullish(),

@@ -22,11 +22,9 @@ export function createStaleness(problems: ReadonlyMap<Kind, string>, nowSeconds:
   let since: string | undefined;
   return {
     problem(watches: readonly Watch[]): Status['problem'] {
+      const late = () => silenceOf(watches, nowSeconds()) ?? cacheProblem(Object.fromEntries(watches), nowSeconds());
       const isComplete = watches.every(([, { synced }]) => synced);
-      const late = isComplete
-        ? (silenceOf(watches, nowSeconds()) ?? cacheProblem(Object.fromEntries(watches), nowSeconds()))
-        : undefined;
-      const why = [...new Set(problems.values())].join('; ') || late;
+      const why = [...new Set(problems.values())].join('; ') || (isComplete ? late() : undefined);
       if (why === undefined) {
         since = undefined;
         return undefined;
@@ -53,14 +51,13 @@ export function noting(
       if (isOptional(kind)) forbidden.delete(kind);
       return answer;
     } catch (error) {
-      if (isOptional(kind) && error instanceof KubeError && [403, 404].includes(error.status)) {
-        problems.delete(kind);
-        // A kind that this cluster does not have counts as a kind without objects.
-        if (error.status === 403) forbidden.add(kind);
-        else forbidden.delete(kind);
-        throw error;
-      }
-      problems.set(kind, `${kind}: ${(error as Error).message}`.slice(0, MAX_PROBLEM_CHARACTERS));
+      const status = error instanceof KubeError ? error.status : undefined;
+      // A kind that this cluster does not have counts as a kind without objects.
+      const isKnown = isOptional(kind) && (status === 403 || status === 404);
+      if (isKnown) problems.delete(kind);
+      else problems.set(kind, `${kind}: ${(error as Error).message}`.slice(0, MAX_PROBLEM_CHARACTERS));
+      if (isKnown && status === 403) forbidden.add(kind);
+      else if (isKnown) forbidden.delete(kind);
       throw error;
     }
   };

@@ -2,6 +2,9 @@ import { useEffect, useState } from 'preact/hooks';
 
 export type ServerAnswer<T> = { readonly data: T } | { readonly failed: string } | undefined;
 
+export const dataOf = <T>(answer: ServerAnswer<T>): T | undefined =>
+  answer !== undefined && 'data' in answer ? answer.data : undefined;
+
 const MAX_TRIES = 5;
 
 async function askServer<T>(url: string, signal: AbortSignal): Promise<ServerAnswer<T>> {
@@ -17,8 +20,14 @@ async function askServer<T>(url: string, signal: AbortSignal): Promise<ServerAns
   }
 }
 
+const REFRESH_MILLISECONDS = 30_000;
+
 /** Refreshed while the page is visible and when `cause` changes. @param url undefined: the last response stays */
-export function useAnswer<T>(url: string | undefined, refresh: number, cause?: string): ServerAnswer<T> {
+export function useAnswer<T>(
+  url: string | undefined,
+  cause?: string,
+  refreshMilliseconds = REFRESH_MILLISECONDS,
+): ServerAnswer<T> {
   const [answer, setAnswer] = useState<ServerAnswer<T>>(undefined);
   useEffect(() => {
     if (url === undefined) return undefined;
@@ -30,13 +39,13 @@ export function useAnswer<T>(url: string | undefined, refresh: number, cause?: s
         if (left.signal.aborted) return;
         setAnswer(data);
       }
-      timer = setTimeout(() => void ask(), refresh);
+      timer = setTimeout(() => void ask(), refreshMilliseconds);
     };
     void ask();
     return () => {
       left.abort();
       clearTimeout(timer);
     };
-  }, [url, refresh, cause]);
+  }, [url, refreshMilliseconds, cause]);
   return answer;
 }

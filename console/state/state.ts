@@ -1,12 +1,11 @@
 import { computed, signal } from '@preact/signals';
 import { type LineState, PageConnection } from '../data/connection.ts';
 import type { NodeItem } from '../data/node.ts';
-import { findNodes, nodesByName, totalsOf } from '../data/node-list.ts';
+import { nodesByName, totalsOf } from '../data/node-list.ts';
 import { type PodItem, Store } from '../data/store.ts';
-import { findVms, needsAttention, vmsOf } from '../data/vm-list.ts';
-import { findWaiting, isBroken } from '../data/waiting-list.ts';
+import { isBroken, needsAttention, vmsOf } from '../data/vm-list.ts';
 import type { Status } from '../data/wire.ts';
-import { nodeQuery, vmQuery, waitingQuery } from './route.ts';
+import { lists } from './route.ts';
 
 /** The cluster. The signals below announce its changes to the page. */
 export let store = new Store();
@@ -50,13 +49,13 @@ export const allNodes = computed(() => {
   };
   return nodesByName(store.nodes.values()).map(counted);
 });
-export const order = computed(() => findNodes(allNodes.value, nodeQuery.value));
+export const matchingNodes = computed(() => lists.nodes.find(allNodes.value));
 
 export const totals = computed(() => {
   changes.value;
   return totalsOf(store.nodes.values());
 });
-export const matchingVms = computed(() => findVms(vms.value, vmQuery.value));
+export const matchingVms = computed(() => lists.vms.find(vms.value));
 export const vmsToLookAt = computed(() => vms.value.filter(needsAttention).length);
 
 export const waiting = computed((): readonly PodItem[] => {
@@ -64,15 +63,11 @@ export const waiting = computed((): readonly PodItem[] => {
   return [...store.pods.values()];
 });
 export const waitingBroken = computed(() => waiting.value.filter(isBroken).length);
-export const matchingWaiting = computed(() => findWaiting(waiting.value, waitingQuery.value));
+export const matchingWaiting = computed(() => lists.waiting.find(waiting.value));
 
 const INTERVAL_MILLISECONDS = 250;
 let timer: ReturnType<typeof setTimeout> | undefined;
 let last = Number.NEGATIVE_INFINITY;
-
-function schedule(): void {
-  timer ??= setTimeout(() => requestAnimationFrame(announce), last + INTERVAL_MILLISECONDS - performance.now());
-}
 
 function announce(): void {
   clearTimeout(timer);
@@ -92,7 +87,7 @@ export function follow(): void {
     },
     onRecords(records) {
       incoming.take(records);
-      schedule();
+      timer ??= setTimeout(() => requestAnimationFrame(announce), last + INTERVAL_MILLISECONDS - performance.now());
     },
     onReady() {
       store = incoming;

@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { reportWithoutPods } from '../../model/kubelet/usage.ts';
 import { FairIntake } from '../../runtime/fair-intake.ts';
 import { NODE_TOPOLOGY_API, type NodeTopologyStatus } from '../node-topology.ts';
-import { createReflector, type Reflector, type WatchOptions } from '../reflector.ts';
+import { createReflector, type WatchOptions } from '../reflector.ts';
 import { objectMeta } from '../resources.ts';
 
 export const NODE_TOPOLOGIES_PATH = `/apis/${NODE_TOPOLOGY_API.apiVersion}/${NODE_TOPOLOGY_API.plural}`;
@@ -14,10 +14,7 @@ const rawReport = z.object({ metadata: objectMeta.pick({ name: true }), status: 
  * Watches the reports of nodes and keeps none. Each node gets a limited share of the process.
  * @param take receives a node's newest report; undefined if it was deleted or has no status
  */
-export function createReportReflector(
-  options: WatchOptions,
-  take: (node: string, raw: unknown) => void,
-): Reflector<true> {
+export function createReportReflector(options: WatchOptions, take: (node: string, raw: unknown) => void) {
   const path = NODE_TOPOLOGIES_PATH;
   const intake = new FairIntake<unknown>((node, raw) => {
     try {
@@ -30,7 +27,7 @@ export function createReportReflector(
     ...options,
     path,
     schema: rawReport,
-    project: ({ metadata, status }): true => {
+    project({ metadata, status }): true {
       intake.offer(metadata.name ?? '', status);
       return true;
     },

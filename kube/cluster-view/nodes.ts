@@ -17,13 +17,10 @@ export interface WatchedNode extends LabelledNode {
   readonly status?: { readonly conditions?: readonly ConditionShape[] | undefined } | undefined;
 }
 
+type MachineStatus = Pick<NonNullable<Node['status']>, 'capacity' | 'nodeInfo'> | undefined;
+
 /** Extracts from a Node object the facts about its machine. Device plugins name their resources with a prefix. */
-export function factsOfNode({
-  metadata,
-  status,
-}: LabelledNode & {
-  readonly status?: Pick<NonNullable<Node['status']>, 'capacity' | 'nodeInfo'> | undefined;
-}): NodeFacts {
+export function factsOfNode({ metadata, status }: LabelledNode & { readonly status?: MachineStatus }): NodeFacts {
   const devices = status?.capacity && Object.entries(status.capacity).filter(([resource]) => resource.includes('/'));
   const arch = metadata.labels?.[ARCH_LABEL] ?? status?.nodeInfo?.architecture;
   return {

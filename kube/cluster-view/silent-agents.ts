@@ -1,7 +1,7 @@
 import { AGENT_LEASE_PREFIX, AgentHealth, type AgentLease } from '../../model/lease/agent-health.ts';
 import { NAMESPACE } from '../../model/names.ts';
 import { sleep } from '../../runtime/time.ts';
-import type { Change, Reflector } from '../reflector.ts';
+import type { Change, Watch } from '../reflector.ts';
 
 const CHECK_INTERVAL_SECONDS = 1;
 
@@ -15,6 +15,8 @@ export interface SilentAgentsOptions {
   /** Monotonic seconds. */
   readonly nowSeconds: () => number;
 }
+
+type LeaseChange = Pick<Change<AgentLease | undefined>, 'before' | 'after'>;
 
 /**
  * The nodes whose agent is silent. Owner: the agents' Leases, whose renewals are observed here. Age: checked every
@@ -36,10 +38,7 @@ export class SilentAgents {
   }
 
   /** @param nodes the watched Nodes */
-  leaseChanged(
-    { before, after }: Pick<Change<AgentLease | undefined>, 'before' | 'after'>,
-    nodes: ReadonlyMap<string, unknown>,
-  ): void {
+  leaseChanged({ before, after }: LeaseChange, nodes: ReadonlyMap<string, unknown>): void {
     if (after === undefined) {
       if (before === undefined) return;
       this.#leases.delete(before.node);
@@ -61,11 +60,7 @@ export class SilentAgents {
    * @param leases the watch of the Leases
    * @param reported nodes whose agent the extender calls silent, which counts until a renewal is observed here
    */
-  async run(
-    leases: Pick<Reflector<unknown>, 'lastHeard'>,
-    signal: AbortSignal,
-    reported?: () => Iterable<string>,
-  ): Promise<void> {
+  async run(leases: Pick<Watch, 'lastHeard'>, signal: AbortSignal, reported?: () => Iterable<string>): Promise<void> {
     const { onSilent, nowSeconds } = this.#options;
     while (!signal.aborted) {
       await sleep(CHECK_INTERVAL_SECONDS, signal).catch(() => undefined);

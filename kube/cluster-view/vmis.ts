@@ -2,15 +2,13 @@ import type { ConditionShape, PodShape } from '../../model/shapes.ts';
 
 const API = '/apis/kubevirt.io/v1';
 
-/** @param namespace undefined: all */
-function collectionOf(plural: string, namespace: string | undefined): string {
-  return namespace === undefined ? `${API}/${plural}` : `${API}/namespaces/${encodeURIComponent(namespace)}/${plural}`;
-}
+/** The path of a collection. @param namespace undefined: all */
+const pathOf = (plural: string) => (namespace?: string) =>
+  namespace === undefined ? `${API}/${plural}` : `${API}/namespaces/${encodeURIComponent(namespace)}/${plural}`;
 
-export const instancesPath = (namespace?: string): string => collectionOf('virtualmachineinstances', namespace);
-export const machinesPath = (namespace?: string): string => collectionOf('virtualmachines', namespace);
-export const migrationsPath = (namespace?: string): string =>
-  collectionOf('virtualmachineinstancemigrations', namespace);
+export const instancesPath = pathOf('virtualmachineinstances');
+export const machinesPath = pathOf('virtualmachines');
+export const migrationsPath = pathOf('virtualmachineinstancemigrations');
 
 interface WatchedInstance {
   readonly status?: { readonly conditions?: readonly ConditionShape[] | null | undefined } | null | undefined;

@@ -16,6 +16,7 @@ export const UNHEALTHY = 'Unhealthy';
 
 /** The kubelet's own timeout of PreStartContainer. */
 export const PRE_START_DEADLINE_SECONDS = 30;
+const PRE_START_LIMITS = { deadlineSeconds: PRE_START_DEADLINE_SECONDS };
 
 /** Registers a plugin with the kubelet that serves `socketPath`. @throws KubeletApiError */
 export async function registerPlugin(
@@ -60,10 +61,7 @@ export function createDevicePluginClient(socketPath: string) {
       const request = { containerRequests: containers.map((ids) => ({ devicesIds: [...ids] })) };
       return (await unary(call('Allocate'), request, client.allocate.bind(client), limits)).containerResponses;
     },
-    async preStartContainer(
-      deviceIds: readonly string[],
-      limits: CallLimits = { deadlineSeconds: PRE_START_DEADLINE_SECONDS },
-    ) {
+    async preStartContainer(deviceIds: readonly string[], limits: CallLimits = PRE_START_LIMITS) {
       const request = { devicesIds: [...deviceIds] };
       await unary(call('PreStartContainer'), request, client.preStartContainer.bind(client), limits);
     },

@@ -12,10 +12,7 @@ export type PodResourcesClient = ReturnType<typeof createPodResourcesClient>;
 export function createPodResourcesClient(socketPath: string) {
   const client = new PodResourcesListerClient(unixAddress(socketPath), credentials.createInsecure(), CHANNEL_OPTIONS);
   return {
-    /**
-     * Pods with devices and exclusive CPUs by container; none for some time after the kubelet's start. @throws
-     * KubeletApiError
-     */
+    /** Devices and exclusive CPUs by container; empty for a while after the kubelet starts. @throws KubeletApiError */
     async list(limits?: CallLimits) {
       const response = await unary({ method: 'List', socketPath }, {}, client.list.bind(client), limits);
       return response.podResources;

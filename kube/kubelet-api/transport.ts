@@ -5,8 +5,6 @@ import {
   Metadata,
   type Server,
   ServerCredentials,
-  type ServerUnaryCall,
-  type ServerWritableStream,
   type ServiceError,
   type StatusObject,
   status,
@@ -14,7 +12,7 @@ import {
 import { PlumblineError } from '../../model/errors.ts';
 
 /** Why a call to the kubelet, or from it to a plugin, failed. The values are metric labels. */
-const CODES: Readonly<Partial<Record<number, string>>> = {
+const CODES: Readonly<Record<number, string>> = {
   [status.UNAVAILABLE]: 'unavailable',
   [status.DEADLINE_EXCEEDED]: 'deadline',
   [status.RESOURCE_EXHAUSTED]: 'exhausted',
@@ -61,9 +59,7 @@ export const CHANNEL_OPTIONS: ChannelOptions = {
 };
 
 /** Channelz stays enabled: without it grpc-js 1.14 loses track of its sessions, and forceShutdown leaves them open. */
-export const SERVER_OPTIONS: ChannelOptions = {
-  'grpc.max_receive_message_length': MAX_MESSAGE_BYTES,
-};
+export const SERVER_OPTIONS: ChannelOptions = { 'grpc.max_receive_message_length': MAX_MESSAGE_BYTES };
 
 export interface CallLimits {
   readonly signal?: AbortSignal | undefined;
@@ -71,9 +67,7 @@ export interface CallLimits {
 }
 
 /** The gRPC address of a Unix socket with an absolute path. */
-export function unixAddress(socketPath: string): string {
-  return `unix:${socketPath}`;
-}
+export const unixAddress = (socketPath: string) => `unix:${socketPath}`;
 
 const CANCELLED = { code: 1, details: 'the caller gave up' };
 
@@ -138,29 +132,23 @@ export class RpcError extends Error {
 }
 
 /**
- * Makes a unary gRPC handler from an async function. An RpcError keeps its status; any other error becomes INTERNAL.
+ * Makes a unary gRPC handler from a function. An RpcError keeps its status; any other error becomes INTERNAL.
+ * @param answer its signal aborts when the caller cancels, its deadline passes or its connection breaks
  */
 export function unaryHandler<Request, Response>(
   answer: (request: Request, signal: AbortSignal) => Response | Promise<Response>,
 ): handleUnaryCall<Request, Response> {
   return (call, callback) => {
+    const controller = new AbortController();
+    if (call.cancelled) controller.abort();
+    call.on('cancelled', () => controller.abort());
     Promise.resolve()
-      .then(() => answer(call.request, abortSignalOf(call)))
+      .then(() => answer(call.request, controller.signal))
       .then(
         (response) => callback(null, response),
         (error: unknown) => callback(statusOf(error)),
       );
   };
-}
-
-/** A signal that aborts when the caller cancels, its deadline passes or its connection breaks. */
-function abortSignalOf(
-  call: ServerUnaryCall<never, never> | ServerUnaryCall<unknown, unknown> | ServerWritableStream<unknown, unknown>,
-): AbortSignal {
-  const controller = new AbortController();
-  if (call.cancelled) controller.abort();
-  call.on('cancelled', () => controller.abort());
-  return controller.signal;
 }
 
 function statusOf(error: unknown): Partial<StatusObject> {

@@ -40,7 +40,7 @@ export function decide(facts: PodFacts): Decision {
       case 'other':
         return unchanged(facts.pod);
       case 'ordinary':
-        return decideParts(facts, { cpus: cpusOfOrdinary(facts), cluster: facts.cluster });
+        return decideParts(facts, cpusOfOrdinary(facts), facts.cluster);
       case 'launcher':
         return decideLauncher(facts);
     }
@@ -63,7 +63,7 @@ function decideLauncher(facts: LauncherFacts): Decision {
     case 'not-asked':
       return conclude(facts, REVIEW_MARK, foreignRequests(pod, { list: 'containers', index: facts.compute }, []));
     case 'found':
-      return decideParts(facts, { ...owner, cpus: cpusOfLauncher(facts, owner) });
+      return decideParts(facts, cpusOfLauncher(facts, owner), owner.cluster, owner.vmi);
     case 'absent':
       return unchanged(pod, `${name} does not exist, so the webhook leaves this launcher unchanged`);
     case 'replaced': {
@@ -77,26 +77,24 @@ function decideLauncher(facts: LauncherFacts): Decision {
   }
 }
 
-interface Parts {
-  readonly cpus: PodCpus;
-  readonly cluster: ClusterFacts;
-  readonly vmi?: VmiShape | undefined;
-}
-
 /** @throws ParseError if an annotation is malformed */
-function decideParts(facts: LauncherFacts | OrdinaryFacts, { cpus, cluster, vmi }: Parts): Decision {
+function decideParts(
+  facts: LauncherFacts | OrdinaryFacts,
+  cpus: PodCpus,
+  cluster: ClusterFacts,
+  vmi?: VmiShape,
+): Decision {
   const { pod, namespace, settings } = facts;
   const { exclusive, bearer } = cpus;
   const networks = podNetworks({ namespace, pod, vmi, exclusive }, cluster.networks);
   const spansCells = vmi?.spec.domain.cpu?.numa?.guestMappingPassthrough != null;
   const resources = exclusive ? [...cpus.plumblineResources, ...networks.resources] : [];
-  const { candidates, nodeKinds: reported } = cluster;
+  const { candidates, nodeKinds } = cluster;
   // Without a choice between nodes with and without SMT, the threads change nothing.
   const isMixed = new Set(candidates.map(({ threadsPerCore }) => threadsPerCore === 1)).size > 1;
   const guestThreads = vmi !== undefined && cpus.answered && isMixed ? guestTopology(vmi).threads : 1;
   const amounts = cpus.amounts.map((amount) => amount.cpus);
-  const nodes = cpus.answered ? smtAffinity({ cpus: amounts, candidates, reported }) : undefined;
-  const isLeftAlone = facts.kind === 'ordinary' && !exclusive;
+  const nodes = cpus.answered ? smtAffinity(amounts, candidates, nodeKinds) : undefined;
   const findings = [
     ...cpus.findings,
     ...networks.findings,
@@ -104,24 +102,15 @@ function decideParts(facts: LauncherFacts | OrdinaryFacts, { cpus, cluster, vmi 
     ...foreignRequests(pod, bearer, [...cpus.plumblineResources, ...networks.mayHave]),
     ...(vmi === undefined || facts.kind === 'ordinary' ? [] : maskFindings(facts, vmi, exclusive)),
   ];
-  const text = isLeftAlone
-    ? undefined
-    : decisionText({
-        ...cpus,
-        cpus: cpus.stated,
-        networks: networks.required,
-        withoutDevice: networks.withoutDevice,
-        resources,
-        nodes,
-        notes: [...findings, ...lastingFindings(schedulingOf(pod.spec.schedulerName, facts.scheduler))],
-      });
+  const notes = [...findings, ...lastingFindings(schedulingOf(pod.spec.schedulerName, facts.scheduler))];
+  const isLeftAlone = facts.kind === 'ordinary' && !exclusive;
   const changes = {
     containers: cpus.containers.map((container) => ({
       ...container,
       resources: isAt(bearer, container) ? resources : [],
     })),
     annotations: {
-      [DECISION_ANNOTATION]: text,
+      [DECISION_ANNOTATION]: isLeftAlone ? undefined : decisionText({ ...cpus, ...networks, resources, nodes, notes }),
       [PLACEMENT_ANNOTATION]: placementText({ ...networks, spansCells, guestThreads }, networks.resources),
     },
     nodes,

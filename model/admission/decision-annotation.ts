@@ -1,24 +1,17 @@
 import * as z from 'zod';
 import { cut, type Finding } from '../errors.ts';
 import { parseJson } from '../json.ts';
-import type { NodeRequirement } from '../launcher/node-selection.ts';
 import { DECISION_ANNOTATION } from '../names.ts';
 import type { ResolvedNetwork } from '../networks/resolve.ts';
 import { formatPreferences, type PlacementPreferences } from '../placement/preferences.ts';
 import type { MetaShape } from '../shapes.ts';
+import type { PodChange, PodCpus } from './facts.ts';
+import type { OwnerNetworks } from './networks.ts';
 
-interface DecisionText {
-  /** Final CPUs by container; empty if Plumbline is responsible for none. */
-  readonly cpus: Readonly<Record<string, number>>;
-  readonly threadsPerCore: number | undefined;
-  readonly padding: number;
-  /** Why a pod that asks for whole cores keeps its CPUs; undefined if it does not ask, or if it has whole cores. */
-  readonly unpadded?: string | undefined;
-  readonly networks: readonly ResolvedNetwork[];
-  readonly resources: readonly string[];
-  /** Required networks that no node reports, so that nothing keeps the pod near them. */
-  readonly withoutDevice: readonly ResolvedNetwork[];
-  readonly nodes: readonly NodeRequirement[] | undefined;
+interface DecisionText
+  extends Pick<PodCpus, 'stated' | 'threadsPerCore' | 'padding' | 'unpadded'>,
+    Pick<OwnerNetworks, 'required' | 'withoutDevice' | 'resources'>,
+    Pick<PodChange, 'nodes'> {
   /** Warnings and information for the owner of the pod, which the extender announces in Events on the VMI. */
   readonly notes: readonly Finding[];
 }
@@ -31,15 +24,14 @@ const MAX_NOTES = 16;
  * in and has none was not seen by the webhook. The admission policy searches it for `"<container>":<CPUs>`.
  */
 export function decisionText(text: DecisionText): string {
-  const { cpus, threadsPerCore, padding, unpadded, networks, resources, withoutDevice, nodes, notes } = text;
-  const answers = Object.keys(cpus).length > 0;
+  const { stated: cpus, threadsPerCore, padding, unpadded, required, resources, withoutDevice, nodes, notes } = text;
   return JSON.stringify({
-    ...(answers ? { cpus, padding, threadsPerCore } : { padding: 0 }),
-    ...(unpadded === undefined ? {} : { unpadded }),
-    ...(resources.length === 0 ? {} : { networks: networks.map(networkLine), resources }),
-    ...(withoutDevice.length === 0 ? {} : { withoutDevice: withoutDevice.map(networkLine) }),
-    ...(nodes === undefined ? {} : { nodes: nodes.map(inWords) }),
-    ...(notes.length === 0 ? {} : { notes: notes.slice(0, MAX_NOTES).map(noteOf) }),
+    ...(Object.keys(cpus).length > 0 ? { cpus, padding, threadsPerCore } : { padding: 0 }),
+    unpadded,
+    ...(resources.length > 0 && { networks: required.map(networkLine), resources }),
+    ...(withoutDevice.length > 0 && { withoutDevice: withoutDevice.map(networkLine) }),
+    nodes: nodes?.map(({ key, operator, values }) => `${key} ${operator} ${(values ?? []).join(',')}`),
+    ...(notes.length > 0 && { notes: notes.slice(0, MAX_NOTES).map(noteOf) }),
   });
 }
 
@@ -51,10 +43,6 @@ export function placementText(preferences: PlacementPreferences, required: reado
   return matters ? formatPreferences(preferences) : undefined;
 }
 
-/** A node requirement as text: `key In a,b`. */
-function inWords({ key, operator, values }: NodeRequirement): string {
-  return `${key} ${operator} ${(values ?? []).join(',')}`;
-}
 const MAX_NOTE_CHARACTERS = 512;
 
 function noteOf({ severity, reason, message }: Finding): Record<string, string> {
@@ -89,10 +77,7 @@ const decision = z.object({
   padding: z.number().int().positive().max(MAX_PADDING_CPUS).optional().catch(undefined),
   unpadded: z.string().optional().catch(undefined),
   cpus: z.unknown().optional(),
-  withoutDevice: z
-    .array(z.object({ on: z.string() }))
-    .optional()
-    .catch(undefined),
+  withoutDevice: z.array(z.object({ on: z.string() })).catch([]),
 });
 
 /** Required networks without a device, because no node reported them when the webhook decided. */
@@ -116,7 +101,6 @@ export function decidedOf(metadata: Pick<MetaShape, 'annotations'>): Decided | u
   return padding === undefined ? { kind: 'nothing-to-pad', padding: 0, cpus } : { kind: 'padded', padding, cpus };
 }
 
-/** Number of CPUs that the webhook added to a pod to fill whole cores. */
 export function paddingOf(metadata: Pick<MetaShape, 'annotations'>): number {
   return decidedOf(metadata)?.padding ?? 0;
 }

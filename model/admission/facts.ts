@@ -49,12 +49,7 @@ export interface ClusterFacts {
 export type OwnerFacts =
   /** Not looked up: the VMI cannot change the decision. */
   | { readonly kind: 'not-asked' }
-  | {
-      readonly kind: 'found';
-      readonly vmi: VmiShape;
-      readonly resources: PodResources;
-      readonly cluster: ClusterFacts;
-    }
+  | { readonly kind: 'found'; readonly vmi: VmiShape; readonly resources: PodResources; readonly cluster: ClusterFacts }
   /** No VMI with that name exists. The owner is gone, so the pod will be garbage-collected. */
   | { readonly kind: 'absent' }
   /** The VMI with that name has another uid: it was created again, and the pod belongs to its predecessor. */

@@ -12,7 +12,7 @@ import {
 } from '../launcher/containers.ts';
 import { launcherCpus, pinnedCpus } from '../launcher/cpus.ts';
 import { askedMultiples } from '../launcher/smt-affinity.ts';
-import { COMPUTE, type MetaShape, type VmiShape } from '../shapes.ts';
+import { COMPUTE, type VmiShape } from '../shapes.ts';
 import type { LauncherFacts, OwnerFacts, PodCpus } from './facts.ts';
 
 /** Reasons for not padding a launcher that asks for whole cores; others apply to other pods. */
@@ -25,16 +25,15 @@ const UNPADDED: Readonly<Partial<Record<NoPadding, string>>> = {
   'no-exclusive-cpus': 'the container compute does not have the same whole number of CPUs as request and limit',
 };
 
+type Launcher = Pick<LauncherFacts, 'pod' | 'compute' | 'settings'>;
+/** From the API server, because tenants can write the pod's own description of its VMI. */
+type Owner = Omit<Extract<OwnerFacts, { kind: 'found' }>, 'kind'>;
+
 /** Only `compute` is padded and requests device resources. @throws ParseError if an amount of the VMI is malformed */
-export function cpusOfLauncher(
-  { pod, compute, settings }: Pick<LauncherFacts, 'pod' | 'compute' | 'settings'>,
-  { vmi, resources, cluster }: Omit<Extract<OwnerFacts, { kind: 'found' }>, 'kind'>,
-): PodCpus {
-  const { metadata } = pod;
-  const candidates = askedMultiples(cluster.candidates);
-  const request = { metadata, resources, compute, vmi, candidates, ...settings };
-  const { to, why, threadsPerCore, findings } = decideAlignment(request);
-  const bearer: ContainerPath = { list: 'containers', index: compute };
+export function cpusOfLauncher(launcher: Launcher, owner: Owner): PodCpus {
+  const { vmi, resources } = owner;
+  const { to, why, threadsPerCore, findings } = decideAlignment(launcher, owner);
+  const bearer: ContainerPath = { list: 'containers', index: launcher.compute };
   const cpus = to ?? integralAt(resources, bearer)?.cpus ?? 0;
   const answered = to !== undefined || why === 'aligned';
   return {
@@ -50,22 +49,9 @@ export function cpusOfLauncher(
     plumblineResources: [],
     stated: answered ? { [COMPUTE]: cpus } : {},
     padding: cpus - launcherCpus(vmi).total,
-    unpadded: why !== undefined && wantsWholeCores(metadata) ? UNPADDED[why] : undefined,
+    unpadded: why !== undefined && wantsWholeCores(launcher.pod.metadata) ? UNPADDED[why] : undefined,
     findings,
   };
-}
-
-interface AlignmentRequest {
-  /** Of the pod under review. The annotations are a copy of the VMI's at the time when KubeVirt rendered the pod. */
-  readonly metadata: MetaShape;
-  readonly resources: PodResources;
-  readonly compute: number;
-  /** From the API server, because tenants can write the pod's own description of its VMI. */
-  readonly vmi: VmiShape;
-  /** The multiples of CPUs that the kubelets of the candidate nodes require: see askedMultiples. */
-  readonly candidates: readonly number[];
-  readonly gate: boolean;
-  readonly policy: AlignmentPolicy;
 }
 
 interface Alignment {
@@ -91,15 +77,19 @@ type NoPadding =
  * Rounds the pod's current request, not the VMI's, up to whole cores: a second pass changes nothing, and KubeVirt's
  * even-parity padding is not doubled, but corrected where the result is odd. @throws ParseError
  */
-export function decideAlignment(request: AlignmentRequest): Alignment {
-  const { metadata, resources, compute, vmi, candidates, gate, policy } = request;
+export function decideAlignment(
+  { pod: { metadata }, compute, settings: { gate, policy } }: Launcher,
+  { vmi, resources, cluster }: Owner,
+): Alignment {
+  const candidates = askedMultiples(cluster.candidates);
   const isAnnotated = wantsWholeCores(metadata);
-  const annotated = annotationFindings(metadata, vmi.spec.domain.cpu ?? {}, gate);
+  const { cpu = {} } = vmi.spec.domain;
+  const annotated = annotationFindings(metadata, cpu, gate);
   if (policy === 'annotated' && !isAnnotated) return { why: 'not-annotated', findings: annotated };
   if (!gate) return { why: 'gate-off', findings: annotated };
-  if (vmi.spec.domain.cpu?.dra !== undefined) return { why: 'cpus-from-claim', findings: annotated };
-  if (vmi.spec.domain.cpu?.dedicatedCpuPlacement !== true) return { why: 'not-dedicated', findings: annotated };
-  if (vmi.spec.domain.cpu.isolateEmulatorThread !== true) return { why: 'not-isolated', findings: annotated };
+  if (cpu.dra !== undefined) return { why: 'cpus-from-claim', findings: annotated };
+  if (cpu.dedicatedCpuPlacement !== true) return { why: 'not-dedicated', findings: annotated };
+  if (cpu.isolateEmulatorThread !== true) return { why: 'not-isolated', findings: annotated };
   const threadsPerCore = targetThreadsPerCore(policy, isAnnotated, candidates);
   const computePath = { list: 'containers', index: compute } as const;
   const findings = [

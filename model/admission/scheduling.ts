@@ -33,7 +33,6 @@ export function lastingFindings({ findings }: Scheduling): readonly Finding[] {
   return findings.filter(({ code }) => code !== NOT_READY);
 }
 
-/** Warnings for the owner of a VM about the scheduler in its template. */
 export function schedulerWarnings(templateScheduler: string | undefined, schedulerName: string): string[] {
   if (schedulerName === '' || !isOther(templateScheduler, schedulerName)) return [];
   return [`spec.schedulerName: ${otherText(templateScheduler, schedulerName)}`];

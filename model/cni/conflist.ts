@@ -69,8 +69,7 @@ function wrap({ capabilities, ...delegate }: JsonObject): JsonObject {
 function withoutGate(plugin: JsonObject): JsonObject[] {
   if (plugin['type'] !== GATE_PLUGIN) return [plugin];
   const { delegate, capabilities } = plugin;
-  if (!isObject(delegate)) return [];
-  return [{ ...delegate, ...(capabilities === undefined ? {} : { capabilities }) }];
+  return isObject(delegate) ? [{ ...delegate, ...(capabilities !== undefined && { capabilities }) }] : [];
 }
 
 function asPlugin(file: string, plugin: unknown): JsonObject {
@@ -79,7 +78,8 @@ function asPlugin(file: string, plugin: unknown): JsonObject {
 }
 
 function describeValue(value: unknown): string {
-  return typeof value === 'string' ? quote(value) : typeof value === 'object' ? 'no text' : String(value);
+  if (typeof value === 'string') return quote(value);
+  return typeof value === 'object' ? 'no text' : String(value);
 }
 
 function parse(file: string, text: string): JsonObject {
@@ -130,28 +130,20 @@ export function choosePrimary(files: readonly ConfFile[]): ConfFile | undefined 
 
 /** If the primary cannot be read or gated, the gate's file stays: some tools do not replace files atomically. */
 export function planConflist(files: readonly ConfFile[]): ConflistPlan {
+  const keep = (problem?: string): ConflistPlan => ({ kind: 'keep', problem });
   const primary = choosePrimary(files);
-  const present = files.filter(({ name }) => GATE_FILE_NAMES.includes(name)) as (ConfFile & { name: GateFile })[];
-  if (primary === undefined) {
-    const remove = present.map(({ name }) => name);
-    return remove.length === 0 ? { kind: 'keep', problem: undefined } : { kind: 'remove', remove };
-  }
-  if (primary.name < LAST_GATE_FILE_NAME) {
-    return {
-      kind: 'keep',
-      problem: `${primary.name} sorts before ${LAST_GATE_FILE_NAME}: the runtime bypasses the gate`,
-    };
-  }
-  if (primary.text === undefined)
-    return { kind: 'keep', problem: `${primary.name} cannot be read: ${primary.fault ?? 'no content'}` };
+  const present = files.map(({ name }) => name).filter((name) => GATE_FILE_NAMES.includes(name)) as GateFile[];
+  if (primary === undefined) return present.length === 0 ? keep() : { kind: 'remove', remove: present };
+  if (primary.name < LAST_GATE_FILE_NAME)
+    return keep(`${primary.name} sorts before ${LAST_GATE_FILE_NAME}: the runtime bypasses the gate`);
+  if (primary.text === undefined) return keep(`${primary.name} cannot be read: ${primary.fault ?? 'no content'}`);
   try {
     const { name, text } = gateConflist(primary.name, primary.text);
-    const remove = present.map((file) => file.name).filter((file) => file !== name);
-    const current = present.find((file) => file.name === name)?.text;
-    if (text === current && remove.length === 0) return { kind: 'keep', problem: undefined };
-    return { kind: 'write', name, text, primary: primary.name, remove };
+    const remove = present.filter((file) => file !== name);
+    const isCurrent = files.find((file) => file.name === name)?.text === text;
+    return isCurrent && remove.length === 0 ? keep() : { kind: 'write', name, text, primary: primary.name, remove };
   } catch (error) {
-    if (error instanceof ConflistError) return { kind: 'keep', problem: error.message };
+    if (error instanceof ConflistError) return keep(error.message);
     throw error;
   }
 }

@@ -1,6 +1,6 @@
 import { cut } from '../errors.ts';
 import { isObject, type JsonObject, parseJson } from '../json.ts';
-import { type ManagedFields, ownsField } from '../managed-fields.ts';
+import { type ManagedFields, ownsField } from '../shapes.ts';
 
 export const DPU_DETAILS_ANNOTATION = 'k8s.ovn.org/dpu.connection-details';
 export const DPU_STATUS_ANNOTATION = 'k8s.ovn.org/dpu.connection-status';

@@ -42,25 +42,22 @@ export const CNI_CODES = {
   unavailable: 50,
 } as const;
 
-export const DPU_NOT_READY = 'DPU Not Ready';
-
-/** Why an ADD must fail, or undefined. */
 export function decideAdd(question: AddQuestion): CniError | undefined {
-  const { dpu } = question;
-  if (dpu === undefined || dpu.ready || !dependsOnDpu(question)) return undefined;
-  return { code: CNI_CODES.tryAgainLater, message: `${DPU_NOT_READY}: ${dpu.reason}` };
+  return dependsOnDpu(question) ? notReady(question.dpu, CNI_CODES.tryAgainLater) : undefined;
 }
 
 /** Off by default: the kubelet sets the node to NotReady, and its pods are evicted although their traffic may flow. */
 export function decideStatus(dpu: DpuWord | undefined, enabled: boolean): CniError | undefined {
-  if (!enabled || dpu === undefined || dpu.ready) return undefined;
-  return { code: CNI_CODES.unavailable, message: `${DPU_NOT_READY}: ${dpu.reason}` };
+  return enabled ? notReady(dpu, CNI_CODES.unavailable) : undefined;
+}
+
+function notReady(dpu: DpuWord | undefined, code: number): CniError | undefined {
+  return dpu === undefined || dpu.ready ? undefined : { code, message: `DPU Not Ready: ${dpu.reason}` };
 }
 
 /** Resources that are not devices of a DPU: markers of a network's place, and KubeVirt's own devices. */
 const OTHER_RESOURCES = /^(?:(?:physnet\.)?plumbline\.dev|devices\.kubevirt\.io)\//;
 
-/** Whether a pod holds a device of the DPU. */
 export function hasDpuDevice(resources: readonly string[]): boolean {
   return resources.some((resource) => !OTHER_RESOURCES.test(resource));
 }

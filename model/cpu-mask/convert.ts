@@ -42,15 +42,8 @@ export function toXen(mask: CpuMask, online?: CpuSet): string | undefined {
 export function toLxc(mask: CpuMask, vcpus: number): string | undefined {
   if (pinsNothing(mask)) return undefined;
   const [entry, ...more] = mask.entries;
-  if (!(entry instanceof CpuSet) || more.length > 0) {
-    throw new MaskFormError(
-      `CPU mask ${briefMask(mask)}: a container has no vCPUs, give one list of CPUs for all of it`,
-    );
-  }
-  if (entry.size !== vcpus) {
-    throw new MaskFormError(
-      `CPU mask ${briefMask(mask)}: a container needs exactly as many CPUs as it has vCPUs, ${vcpus}; these are ${entry.size}`,
-    );
-  }
-  return entry.toString();
+  const refusal = (why: string) => new MaskFormError(`CPU mask ${briefMask(mask)}: a container ${why}`);
+  if (!(entry instanceof CpuSet) || more.length > 0) throw refusal('has no vCPUs, give one list of CPUs for all of it');
+  if (entry.size === vcpus) return entry.toString();
+  throw refusal(`needs exactly as many CPUs as it has vCPUs, ${vcpus}; these are ${entry.size}`);
 }

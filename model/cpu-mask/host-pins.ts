@@ -31,10 +31,8 @@ export type PinPlan =
 export function planPins(mask: CpuMask, indexes: readonly number[], vcpus: number, allowed: CpuSet): PinPlan {
   const sortedIndexes = [...indexes].sort((a, b) => a - b);
   if (sortedIndexes.length !== vcpus || sortedIndexes.some((index, i) => index !== i)) {
-    return refused(
-      'threads',
-      `expected the threads of vCPUs 0 to ${vcpus - 1}, found those of ${sortedIndexes.join(', ') || 'none'}`,
-    );
+    const present = sortedIndexes.join(', ') || 'none';
+    return refused('threads', `expected the threads of vCPUs 0 to ${vcpus - 1}, found those of ${present}`);
   }
   const count = checkCount(mask, vcpus);
   if (count !== undefined) return refused('count', count);
@@ -43,10 +41,8 @@ export function planPins(mask: CpuMask, indexes: readonly number[], vcpus: numbe
   const pins = sortedIndexes.map((vcpu) => ({ vcpu, cpus: sets.get(entryOf(mask, vcpu) ?? 'all') ?? allowed }));
   const empty = pins.find(({ cpus }) => cpus.isEmpty);
   if (empty === undefined) return { kind: 'pin', pins, whole: isForWholeVm(mask) ? pins[0]?.cpus : undefined };
-  return refused(
-    'empty',
-    `the CPU mask ${briefMask(mask)} leaves vCPU ${empty.vcpu} without a CPU: the VM may use ${allowed.brief}`,
-  );
+  const what = `the CPU mask ${briefMask(mask)} leaves vCPU ${empty.vcpu} without a CPU`;
+  return refused('empty', `${what}: the VM may use ${allowed.brief}`);
 }
 
 /** The CPUs of an entry that a VM may use; for `all`, all allowed CPUs. */

@@ -67,20 +67,13 @@ function summarized(mask: CpuMask) {
   return { cpus: unionOf(distinct.filter((entry) => entry !== 'all')), distinct, brief: shortened(mask) };
 }
 
-/** The mask, for a message. */
 export function briefMask(mask: CpuMask): string {
   return summaryOf(mask).brief;
 }
 
 function shortened({ entries }: CpuMask): string {
-  const texts: string[] = [];
-  let length = 0;
-  for (const entry of entries) {
-    if (length > BRIEF_CHARACTERS) break;
-    const text = entry === 'all' ? entry : entry.brief;
-    length += text.length + 1;
-    texts.push(text);
-  }
+  // No entry has fewer than one character, and a colon.
+  const texts = entries.slice(0, BRIEF_CHARACTERS).map((entry) => (entry === 'all' ? entry : entry.brief));
   const text = texts.join(':');
   if (texts.length === entries.length && text.length <= BRIEF_CHARACTERS) return text;
   return `${text.slice(0, BRIEF_CHARACTERS)}… (${entries.length} entries)`;
@@ -98,7 +91,8 @@ export function isForWholeVm({ entries }: CpuMask): boolean {
 
 /** Undefined if the mask has several entries and none for this vCPU. */
 export function entryOf({ entries }: CpuMask, vcpu: number): MaskEntry | undefined {
-  return entries.length === 0 ? 'all' : entries.length === 1 ? entries[0] : entries[vcpu];
+  if (entries.length === 0) return 'all';
+  return entries.length === 1 ? entries[0] : entries[vcpu];
 }
 
 /** The mask with exactly one entry for each vCPU, if it has several: additional vCPUs run anywhere. */
@@ -125,20 +119,18 @@ export function checkCount(mask: CpuMask, vcpus: number): string | undefined {
   return `the CPU mask ${briefMask(mask)} has entries for ${countText(length, 'vCPU')}, but the VM has ${vcpus}: give one entry for all of them, or ${vcpus}`;
 }
 
-/** By id: a host with four CPUs may lack CPU 2 and have CPU 7. Call it at each start and for each migration target. */
-function checkHost(mask: CpuMask, online: CpuSet): string | undefined {
-  const absent = summaryOf(mask).cpus.minus(online);
-  if (absent.isEmpty) return undefined;
-  return `the CPU mask ${briefMask(mask)} names CPU ${absent.brief}, which is not online on this host (it has ${online.brief})`;
-}
-
-/** The mask, or `all` if the host lacks its CPUs and the caller replaces a mismatch instead of refusing it. */
+/**
+ * The mask, or `all` if the host lacks its CPUs and the caller replaces a mismatch instead of refusing it. By id: a host
+ * with four CPUs may lack CPU 2 and have CPU 7. Call it at each start and for each migration target.
+ */
 export function maskForHost(
   mask: CpuMask,
   online: CpuSet,
   fixMismatch: boolean,
 ): { readonly mask: CpuMask; readonly fellBack: boolean } | { readonly fault: string } {
-  const fault = checkHost(mask, online);
-  if (fault === undefined) return { mask, fellBack: false };
-  return fixMismatch ? { mask: ALL, fellBack: true } : { fault };
+  const absent = summaryOf(mask).cpus.minus(online);
+  if (absent.isEmpty) return { mask, fellBack: false };
+  if (fixMismatch) return { mask: ALL, fellBack: true };
+  const fault = `names CPU ${absent.brief}, which is not online on this host (it has ${online.brief})`;
+  return { fault: `the CPU mask ${briefMask(mask)} ${fault}` };
 }

@@ -15,7 +15,7 @@ export class Accumulator {
   readonly #topology: CpuTopology;
   readonly #sorting: Sorting;
   #free: CpuSet;
-  #allocated = CpuSet.EMPTY;
+  result = CpuSet.EMPTY;
 
   constructor(topology: CpuTopology, available: CpuSet, needed: number, sorting: Sorting) {
     this.needed = needed;
@@ -32,17 +32,13 @@ export class Accumulator {
     return this.needed > this.#free.size;
   }
 
-  get result(): CpuSet {
-    return this.#allocated;
-  }
-
   freeIn({ groups }: Level, group: number): CpuSet {
     return this.#free.intersect(groups.get(group)!);
   }
 
   take(cpus: CpuSet): void {
     this.needed -= cpus.size;
-    this.#allocated = this.#allocated.union(cpus);
+    this.result = this.result.union(cpus);
     this.#free = this.#free.minus(cpus);
   }
 

@@ -1,6 +1,5 @@
 import { CpuSet } from '../cpu-set.ts';
-import { bitCount, type Hint, type ProviderHints, subMasks } from './hints.ts';
-import type { CpuOptions } from './options.ts';
+import { bitCount, type ProviderHints, subMasks } from './hints.ts';
 import { type ContainerRequest, type PodRequest, podCpus } from './pod-request.ts';
 import type { Provider } from './provider.ts';
 import { type KubeletState, withEntry } from './state.ts';
@@ -53,14 +52,12 @@ export class CpuManager implements Provider {
   allocate(container: ContainerRequest, mask: number | null): void {
     if (container.cpus === 0) return;
     enforceWholeCores(this.#policy, this.#pool, container.cpus);
-    let cpus = this.#assigned.get(container.name);
-    if (!cpus) {
-      cpus = allocateCpus(this.#policy, this.#pool, container.cpus, mask, this.#reusable);
-      this.#pool = this.#pool.minus(cpus);
-      this.#assigned.set(container.name, cpus);
-    }
-    // A sidecar runs alongside the containers after it: it takes reusable CPUs, and later containers cannot reuse its
-    // own.
+    const cpus =
+      this.#assigned.get(container.name) ??
+      allocateCpus(this.#policy, this.#pool, container.cpus, mask, this.#reusable);
+    this.#pool = this.#pool.minus(cpus);
+    this.#assigned.set(container.name, cpus);
+    // A sidecar runs alongside the containers after it: it takes reusable CPUs, and later ones cannot reuse its own.
     this.#reusable = container.kind === 'init' ? this.#reusable.union(cpus) : this.#reusable.minus(cpus);
   }
 
@@ -74,42 +71,29 @@ export class CpuManager implements Provider {
     return this.#assigned.get(container) ?? CpuSet.EMPTY;
   }
 
+  /**
+   * A set is preferred if it is as narrow as the *total* CPUs allow, including used and reserved ones: a pod may be
+   * refused although enough CPUs are free. @param reusable CPUs of init containers, which every hint must include
+   * Source: pkg/kubelet/cm/cpumanager/policy_static.go, generateCPUTopologyHints.
+   */
   #hints(available: CpuSet, reusable: CpuSet, request: number): ProviderHints {
-    return new Map([['cpu', cpuHints(this.#policy.topology, this.#policy.options, available, reusable, request)]]);
+    const { topology, options } = this.#policy;
+    const { cells, numaIds } = topology;
+    const countIn = (cpus: CpuSet) => numaIds.map((id) => cells.groups.get(id)?.intersect(cpus).size ?? 0);
+    const [total, free, reuse] = [countIn(topology.cpus), countIn(available), countIn(reusable)];
+    const reuseMask = reuse.reduce((mask, count, bit) => (count === 0 ? mask : mask | (1 << bit)), 0);
+    let narrowest = cells.groups.size;
+    const masks: number[] = [];
+    for (const mask of subMasks(numaMask(topology, cells.groups.keys()))) {
+      const width = bitCount(mask);
+      if (width < narrowest && sumOver(mask, total) >= request) narrowest = width;
+      if ((reuseMask & ~mask) !== 0) continue;
+      if (sumOver(mask, reuse) + sumOver(mask, free) >= request) masks.push(mask);
+    }
+    const isPreferred = (mask: number) =>
+      bitCount(mask) === narrowest || (options.alignBySocket && isSocketAligned(topology, mask, narrowest));
+    return new Map([['cpu', masks.map((mask) => ({ mask, preferred: isPreferred(mask) }))]]);
   }
-}
-
-/**
- * A set is preferred if it is as narrow as the *total* CPUs allow, including used and reserved ones: a pod may be
- * refused although enough CPUs are free. @param reusable CPUs of init containers, which every hint must include
- * Source: pkg/kubelet/cm/cpumanager/policy_static.go, generateCPUTopologyHints.
- */
-export function cpuHints(
-  topology: CpuTopology,
-  options: CpuOptions,
-  available: CpuSet,
-  reusable: CpuSet,
-  request: number,
-): Hint[] {
-  const { cells, numaIds } = topology;
-  const countIn = (cpus: CpuSet) => numaIds.map((id) => cells.groups.get(id)?.intersect(cpus).size ?? 0);
-  const [total, free, reuse] = [topology.cpus, available, reusable].map(countIn) as [number[], number[], number[]];
-  const reuseMask = numaMask(
-    topology,
-    numaIds.filter((_, bit) => reuse[bit] !== 0),
-  );
-  let narrowest = cells.groups.size;
-  const masks: number[] = [];
-  for (const mask of subMasks(numaMask(topology, cells.groups.keys()))) {
-    const width = bitCount(mask);
-    if (width < narrowest && sumOver(mask, total) >= request) narrowest = width;
-    if ((reuseMask & ~mask) !== 0) continue;
-    if (sumOver(mask, reuse) + sumOver(mask, free) >= request) masks.push(mask);
-  }
-  return masks.map((mask) => ({
-    mask,
-    preferred: bitCount(mask) === narrowest || (options.alignBySocket && isSocketAligned(topology, mask, narrowest)),
-  }));
 }
 
 /** Whether a mask has just as many sockets as `narrowest` cells need. */

@@ -25,20 +25,16 @@ export class DeviceManager implements Provider {
   readonly #assigned: Map<string, Map<string, ReadonlySet<string>>>;
   /** Devices of init containers that later containers of the pod may reuse, by resource. */
   readonly #reusable = new Map<string, Set<string>>();
-  readonly #arbitrary = new Set<string>();
+  /** Resources of which the kubelet may have allocated devices of other NUMA nodes. */
+  readonly arbitrary = new Set<string>();
 
   constructor(topology: CpuTopology, behaviour: Behaviour, state: KubeletState, pod: PodRequest) {
     this.#topology = topology;
     this.#behaviour = behaviour;
     this.#pod = pod;
-    const pools = new Map<string, IndexedPool>();
-    for (const container of pod.containers) {
-      for (const name of container.devices.keys()) {
-        const pool = state.pools.get(name);
-        if (pool) pools.set(name, indexPool(topology, pool));
-      }
-    }
-    this.#pools = pools;
+    const names = new Set(pod.containers.flatMap(({ devices }) => [...devices.keys()]));
+    const pools = [...state.pools].filter(([name]) => names.has(name));
+    this.#pools = new Map(pools.map(([name, pool]) => [name, indexPool(topology, pool)]));
     this.#used = usedDevices(state.devices, this.#pools);
     this.#assigned = new Map(
       [...(state.devices.get(pod.uid) ?? [])].map(([name, devices]) => [name, new Map(devices)]),
@@ -70,11 +66,6 @@ export class DeviceManager implements Provider {
     return this.#assigned.get(container) ?? new Map();
   }
 
-  /** Resources of which the kubelet may have allocated devices of other NUMA nodes. */
-  get arbitrary(): ReadonlySet<string> {
-    return this.#arbitrary;
-  }
-
   #hintsFor(
     requests: ReadonlyMap<string, number>,
     allocatedTo: (name: string) => ReadonlySet<string>,
@@ -104,8 +95,7 @@ export class DeviceManager implements Provider {
       return deviceHints(this.#topology, this.#behaviour, pool, allocated, NONE, count);
     }
     const available = this.#available(name, pool);
-    const free = new Set([...available, ...reusable]).size;
-    if (free < count) return [];
+    if (new Set([...available, ...reusable]).size < count) return [];
     return deviceHints(this.#topology, this.#behaviour, pool, available, reusable, count);
   }
 
@@ -121,9 +111,7 @@ export class DeviceManager implements Provider {
       throw unexpected(`pod "${this.#pod.uid}" container "${container.name}" ${change}`);
     }
     const healthy = new Set(pool.devices.filter((device) => device.healthy).map((device) => device.id));
-    if (healthy.size === 0) {
-      throw unexpected(`no healthy devices present; cannot allocate unhealthy devices ${name}`);
-    }
+    if (healthy.size === 0) throw unexpected(`no healthy devices present; cannot allocate unhealthy devices ${name}`);
     if (before && [...before].some((id) => !healthy.has(id))) {
       throw unexpected(`previously allocated devices are no longer healthy; cannot allocate unhealthy devices ${name}`);
     }
@@ -137,12 +125,8 @@ export class DeviceManager implements Provider {
       throw unexpected(`requested number of devices unavailable for ${name}. ${counts}`);
     }
     const order = handOutOrder(pool, available, mask);
-    if (isArbitrary(pool, order, needed, mask)) this.#arbitrary.add(name);
+    if (isArbitrary(pool, order, needed, mask)) this.arbitrary.add(name);
     for (const id of order.slice(0, needed)) devices.add(id);
-    this.#recordAllocation(container, name, devices);
-  }
-
-  #recordAllocation(container: ContainerRequest, name: string, devices: ReadonlySet<string>): void {
     const ofContainer = this.#assigned.get(container.name) ?? new Map<string, ReadonlySet<string>>();
     this.#assigned.set(container.name, ofContainer.set(name, devices));
     const used = this.#used.get(name) ?? new Set();

@@ -1,3 +1,4 @@
+import { byText } from '../lists.ts';
 import { bitCount, type Hint, type ResourceHints, subMasks } from './hints.ts';
 import { type CpuTopology, numaMask } from './topology.ts';
 import type { Behaviour } from './versions.ts';
@@ -28,27 +29,17 @@ export interface IndexedPool {
   readonly endless: boolean;
 }
 
-interface IndexedDevice {
-  readonly id: string;
-  readonly healthy: boolean;
-  readonly hasTopology: boolean;
-  /** Whether TopologyInfo names any node, including nodes that the host lacks. */
-  readonly hasNodes: boolean;
+interface IndexedDevice extends Device {
+  /** Without nodes that the host lacks. */
   readonly mask: number;
 }
 
-/** Prepares a pool for a host. */
-export function indexPool(topology: CpuTopology, pool: DevicePool): IndexedPool {
-  const devices = pool.devices
-    .map((device) => ({
-      id: device.id,
-      healthy: device.healthy,
-      hasTopology: device.nodes !== undefined,
-      hasNodes: (device.nodes?.length ?? 0) > 0,
-      mask: numaMask(topology, device.nodes ?? []),
-    }))
-    .sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0));
-  return { devices, aligned: devices.some((device) => device.hasNodes), endless: pool.endless ?? false };
+const hasNodes = ({ nodes }: Device): boolean => nodes !== undefined && nodes.length > 0;
+
+export function indexPool(topology: CpuTopology, { devices: all, endless = false }: DevicePool): IndexedPool {
+  // A spread of the device would cost a tenth of a whole prediction.
+  const devices = all.map(({ id, healthy, nodes }) => ({ id, healthy, nodes, mask: numaMask(topology, nodes ?? []) }));
+  return { devices: devices.sort(byText(({ id }) => id)), aligned: all.some(hasNodes), endless };
 }
 
 /**
@@ -89,22 +80,15 @@ export function deviceHints(
   return masks.map((mask): Hint => ({ mask, preferred: bitCount(mask) === narrowest }));
 }
 
-interface Group {
-  readonly mask: number;
-  total: number;
-  available: number;
-  reused: number;
-}
-
 /** Groups devices with equal NUMA nodes, which are interchangeable. All devices of a physnet are. */
-function groupByMask(pool: IndexedPool, available: ReadonlySet<string>, reusable: ReadonlySet<string>): Group[] {
-  const groups = new Map<number, Group>();
+function groupByMask(pool: IndexedPool, available: ReadonlySet<string>, reusable: ReadonlySet<string>) {
+  const groups = new Map<number, { readonly mask: number; total: number; available: number; reused: number }>();
   for (const device of pool.devices) {
     const group = groups.get(device.mask) ?? { mask: device.mask, total: 0, available: 0, reused: 0 };
     groups.set(device.mask, group);
     group.total++;
     if (available.has(device.id)) group.available++;
-    if (reusable.has(device.id) && device.hasTopology) group.reused++;
+    if (reusable.has(device.id) && device.nodes !== undefined) group.reused++;
   }
   return [...groups.values()];
 }
@@ -132,6 +116,6 @@ export function isArbitrary(pool: IndexedPool, order: readonly string[], count: 
 /** 0 for a device near the hint, 1 for one elsewhere, 2 without a known NUMA node. */
 function rankOf(device: IndexedDevice | undefined, mask: number | null): number {
   if (mask === null) return 0;
-  if (!device?.hasNodes) return 2;
+  if (!device || !hasNodes(device)) return 2;
   return (device.mask & mask) === 0 ? 1 : 0;
 }

@@ -19,6 +19,12 @@ import {
   unpredictedGates,
 } from './versions.ts';
 
+interface TopologyManagerConfig {
+  readonly policy: string;
+  readonly scope?: string | undefined;
+  readonly options?: Readonly<Record<string, string>> | undefined;
+}
+
 /** Option values are strings, as in the kubelet's own configuration. */
 export interface KubeletConfig {
   /** As in the Node's status: `v1.36.2`. */
@@ -26,13 +32,7 @@ export interface KubeletConfig {
   readonly host: Host;
   readonly cpuManager: { readonly policy: string; readonly options?: Readonly<Record<string, string>> | undefined };
   /** Default: policy none. */
-  readonly topologyManager?:
-    | {
-        readonly policy: string;
-        readonly scope?: string | undefined;
-        readonly options?: Readonly<Record<string, string>> | undefined;
-      }
-    | undefined;
+  readonly topologyManager?: TopologyManagerConfig | undefined;
   /** Default: policy None. Static requires the memory of each NUMA node, including nodes without CPUs. */
   readonly memoryManager?: { readonly policy: string; readonly cells?: readonly CellMemory[] | undefined } | undefined;
   /** CPUs that are never assigned. */
@@ -48,19 +48,7 @@ export interface KubeletConfig {
 }
 
 /** Its functions are pure: they take a state and return a new one. */
-export interface Kubelet {
-  readonly topology: CpuTopology;
-  /** Absent under policy none. */
-  readonly cpu: StaticPolicy | undefined;
-  /** Which version's rules predict a kubelet that is not predicted itself, as a sentence; undefined for the others. */
-  readonly approximation: string | undefined;
-  /** Without pods, or with these CPUs assigned. */
-  initialState(pools?: DevicePools, assignments?: CpuAssignments): KubeletState;
-  /** Does not change `state`. */
-  admit(state: KubeletState, pod: PodRequest): Admission;
-  /** An unknown uid changes nothing. */
-  remove(state: KubeletState, uid: string): KubeletState;
-}
+export type Kubelet = ReturnType<typeof predictor>;
 
 export interface Unpredictable {
   readonly unpredictable: string;
@@ -81,19 +69,24 @@ export function createKubelet(config: KubeletConfig): Kubelet | Unpredictable {
   }
 }
 
-function predictor(config: KubeletConfig): Kubelet {
+function predictor(config: KubeletConfig) {
   const { behaviour, approximation } = behaviourFor(config);
   const rules = rulesOf(config, behaviour);
-  const memory = initialMemoryOf(config, rules.topology);
+  const { topology, cpu } = rules;
+  const memory = initialMemoryOf(config, topology);
   return Object.freeze({
-    topology: rules.topology,
-    cpu: rules.cpu,
+    topology,
+    /** Absent under policy none. */
+    cpu,
+    /** Which version's rules predict a kubelet that is not predicted itself, as a sentence; undefined for the others. */
     approximation,
+    /** Without pods, or with these CPUs assigned. */
     initialState: (pools: DevicePools = new Map(), assignments: CpuAssignments = new Map()): KubeletState => {
-      const pool = rules.cpu ? initialPool(rules.cpu) : rules.topology.cpus;
+      const pool = cpu ? initialPool(cpu) : topology.cpus;
       return { defaultSet: pool.minus(cpusOf(assignments)), assignments, pools, devices: new Map(), memory };
     },
-    admit: (state: KubeletState, pod: PodRequest) => admitPod(rules, state, pod),
+    admit: (state: KubeletState, pod: PodRequest): Admission => admitPod(rules, state, pod),
+    /** An unknown uid changes nothing. */
     remove: removePod,
   });
 }
@@ -144,10 +137,8 @@ function rulesOf(config: KubeletConfig, behaviour: Behaviour): AdmissionRules {
  */
 function topologyOf(config: KubeletConfig, policy: TopologyPolicy, { deviceHints }: Behaviour): CpuTopology {
   const { host, memoryManager, topologyManager, deviceCells = [] } = config;
-  const topology = topologyOfHost(
-    host,
-    memoryManager?.cells?.map(({ id }) => id),
-  );
+  const memoryCells = memoryManager?.cells?.map(({ id }) => id);
+  const topology = topologyOfHost(host, memoryCells);
   const count = topology.numaIds.length;
   const { maxCells } = readTopologyOptions(topologyManager?.options);
   if (policy !== 'none' && count > maxCells) {
@@ -176,11 +167,10 @@ function cpuPolicyOf(
   policy: TopologyPolicy,
   behaviour: Behaviour,
 ): StaticPolicy | undefined {
-  if (config.cpuManager.policy === 'none') return undefined;
-  if (config.cpuManager.policy !== 'static') {
-    throw new UnpredictableError(`unknown CPU manager policy ${config.cpuManager.policy}`);
-  }
-  const options = readCpuOptions(config.cpuManager.options);
+  const { policy: cpuPolicy, options: optionTexts } = config.cpuManager;
+  if (cpuPolicy === 'none') return undefined;
+  if (cpuPolicy !== 'static') throw new UnpredictableError(`unknown CPU manager policy ${cpuPolicy}`);
+  const options = readCpuOptions(optionTexts);
   const missing = config.reserved.minus(topology.cpus);
   if (!missing.isEmpty) throw new UnpredictableError(`reserved CPU ${missing.first} does not exist on the host`);
   checkHardware(options, topology, policy);
@@ -189,15 +179,10 @@ function cpuPolicyOf(
 
 /** Source: pkg/kubelet/cm/cpumanager/policy_options.go, ValidateStaticPolicyOptions. */
 function checkHardware(options: CpuOptions, topology: CpuTopology, policy: TopologyPolicy): void {
-  if (options.alignBySocket && policy === 'single-numa-node') {
-    throw new UnpredictableError(
-      'align-by-socket and single-numa-node are mutually exclusive; such a kubelet does not start',
-    );
-  }
-  if (options.alignBySocket && topology.counts.sockets > topology.counts.cells) {
-    throw new UnpredictableError(
-      'align-by-socket needs no more sockets than NUMA nodes; such a kubelet does not start',
-    );
+  const refuse = (why: string) => new UnpredictableError(`align-by-socket ${why}; such a kubelet does not start`);
+  if (options.alignBySocket) {
+    if (policy === 'single-numa-node') throw refuse('and single-numa-node are mutually exclusive');
+    if (topology.counts.sockets > topology.counts.cells) throw refuse('needs no more sockets than NUMA nodes');
   }
   const cells = topology.cells.groups.size;
   if (options.distributeAcrossNuma && cells > MAX_DISTRIBUTED_CELLS) {

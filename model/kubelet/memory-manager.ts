@@ -2,6 +2,7 @@ import type { ProviderHints, ResourceHints } from './hints.ts';
 import {
   bestHint,
   type MemoryBlock,
+  type MemoryHint,
   type MemoryState,
   memoryHints,
   releaseMemory,
@@ -83,27 +84,17 @@ export class MemoryManager implements Provider {
   /** The merged mask. If it cannot provide the request, the best mask that includes it. */
   #choose(request: ReadonlyMap<string, number>, mask: number | null, preferred: boolean): number {
     const hints = () => memoryHints(this.#memory, request, this.#reusableUnder);
-    let chosen = mask;
-    let chosenPreferred = preferred;
-    if (chosen === null) {
-      const best = bestHint(hints());
-      if (!best || best.mask === null) {
-        throw failed('failed to get the default NUMA affinity, no NUMA nodes with enough memory is available');
-      }
-      if (!best.preferred && preferred) throw failed('failed to find the default preferred hint');
-      chosen = best.mask;
-      chosenPreferred = best.preferred;
-    }
+    let chosen: MemoryHint | undefined = mask === null ? bestHint(hints()) : { mask, preferred };
+    if (!chosen) throw failed('failed to get the default NUMA affinity, no NUMA nodes with enough memory is available');
+    if (!chosen.preferred && preferred) throw failed('failed to find the default preferred hint');
     const part = chosen;
-    if (!satisfies(this.#memory, part, request)) {
-      const extended = bestHint(hints().filter((hint) => ((hint.mask ?? 0) & part) === part));
-      if (!extended || extended.mask === null)
-        throw failed('failed to find NUMA nodes to extend the current topology hint');
-      if (!extended.preferred && chosenPreferred) throw failed('failed to find the extended preferred hint');
-      chosen = extended.mask;
+    if (!satisfies(this.#memory, part.mask, request)) {
+      chosen = bestHint(hints().filter((hint) => (hint.mask & part.mask) === part.mask));
+      if (!chosen) throw failed('failed to find NUMA nodes to extend the current topology hint');
+      if (!chosen.preferred && part.preferred) throw failed('failed to find the extended preferred hint');
     }
-    if (splitsGroup(this.#memory.cells, chosen)) throw failed('preferred hint violates NUMA node allocation');
-    return chosen;
+    if (splitsGroup(this.#memory.cells, chosen.mask)) throw failed('preferred hint violates NUMA node allocation');
+    return chosen.mask;
   }
 
   /** Hints by resource. A resource without hints is left out, which the topology manager reads as "no preference". */
@@ -143,7 +134,6 @@ export class MemoryManager implements Provider {
   }
 }
 
-/** The memory state after the removal of a pod. */
 export function withoutMemory(memory: MemoryState, uid: string): MemoryState {
   let cells = memory.cells;
   for (const block of [...(memory.blocks.get(uid)?.values() ?? [])].flat()) cells = releaseMemory(cells, block);

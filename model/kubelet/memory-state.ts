@@ -1,5 +1,7 @@
 import { bitCount, type Hint, isNarrower, subMasks } from './hints.ts';
 
+export type MemoryHint = Hint & { readonly mask: number };
+
 interface MemoryTable {
   readonly allocatable: number;
   readonly free: number;
@@ -67,7 +69,7 @@ export function memoryHints(
   { cells }: MemoryState,
   request: ReadonlyMap<string, number>,
   reusable: (mask: number, type: string) => number,
-): Hint[] {
+): MemoryHint[] {
   let narrowest = cells.length;
   const masks: number[] = [];
   for (const mask of subMasks((1 << cells.length) - 1)) {
@@ -100,14 +102,10 @@ export function satisfies({ cells }: MemoryState, mask: number, request: Readonl
 }
 
 /** Source: pkg/kubelet/cm/memorymanager/policy_static.go, findBestHint. */
-export function bestHint(hints: readonly Hint[]): Hint | undefined {
-  let best: Hint | undefined;
-  for (const hint of hints) {
-    const better = best === undefined || (hint.preferred && !best.preferred);
-    const narrower = hint.preferred === best?.preferred && isNarrower(hint.mask ?? 0, best.mask ?? 0);
-    if (better || narrower) best = hint;
-  }
-  return best;
+export function bestHint(hints: readonly MemoryHint[]): MemoryHint | undefined {
+  const isBetter = (hint: MemoryHint, best: MemoryHint) =>
+    hint.preferred === best.preferred ? isNarrower(hint.mask, best.mask) : hint.preferred;
+  return hints.reduce<MemoryHint | undefined>((best, hint) => (best && !isBetter(hint, best) ? best : hint), undefined);
 }
 
 /** In ascending order of the nodes. Source: pkg/kubelet/cm/memorymanager/policy_static.go, updateMachineState. */
@@ -115,8 +113,7 @@ export function takeMemory(cells: readonly MemoryCell[], { mask, type, size }: M
   let open = size;
   return cells.map((cell, bit) => {
     if ((mask & (1 << bit)) === 0) return cell;
-    const table = cell.tables.get(type);
-    const allocated = Math.min(open, Math.max(0, table?.free ?? 0));
+    const allocated = Math.min(open, Math.max(0, cell.tables.get(type)?.free ?? 0));
     open -= allocated;
     return { ...cell, blocks: cell.blocks + 1, group: mask, tables: withFree(cell, type, -allocated) };
   });

@@ -37,12 +37,13 @@ export interface PodRequest {
 export function podRequestOf(pod: RequestingPod, uid = pod.metadata?.uid ?? ''): PodRequest {
   const guaranteed = isGuaranteed(pod);
   const exclusive = guaranteed && !hasPodLevelResources(pod);
-  const request = (container: ContainerShape, kind: ContainerKind): ContainerRequest => ({
-    name: container.name,
+  const request = ({ name, resources }: ContainerShape, kind: ContainerKind): ContainerRequest => ({
+    name,
     kind,
-    cpus: exclusive ? exclusiveCpus(container) : 0,
-    devices: devicesOf(container),
-    memory: exclusive ? memoryOf(container) : new Map<string, number>(),
+    cpus: exclusive ? exclusiveCpus(resources) : 0,
+    // The kubelet reads the limits; requests of extended resources equal them.
+    devices: amountsOf(resources?.limits, (resource) => resource.includes('/')),
+    memory: amountsOf(exclusive ? { ...resources?.limits, ...resources?.requests } : {}, isMemory),
   });
   const init = pod.spec?.initContainers ?? [];
   return {
@@ -72,15 +73,22 @@ export function lastingCpus(pod: PodRequest): number {
 
 /** The most at a time, by resource. Source: pkg/kubelet/cm/devicemanager/topology_hints.go. */
 export function podDevices(pod: PodRequest): Map<string, number> {
-  const names = new Set(pod.containers.flatMap((container) => [...container.devices.keys()]));
-  return new Map([...names].map((name) => [name, peakOf(pod, (container) => container.devices.get(name) ?? 0)]));
+  return peaksOf(pod, pod.containers, ({ devices }) => devices);
 }
 
 /** In bytes, without resources that only init containers request. Source: memorymanager, getPodRequestedResources. */
 export function podMemory(pod: PodRequest): Map<string, number> {
-  const apps = pod.containers.filter((container) => container.kind === 'app');
-  const names = new Set(apps.flatMap((container) => [...container.memory.keys()]));
-  return new Map([...names].map((name) => [name, peakOf(pod, (container) => container.memory.get(name) ?? 0)]));
+  const apps = pod.containers.filter(({ kind }) => kind === 'app');
+  return peaksOf(pod, apps, ({ memory }) => memory);
+}
+
+function peaksOf(
+  pod: PodRequest,
+  naming: readonly ContainerRequest[],
+  amountsOf: (container: ContainerRequest) => ReadonlyMap<string, number>,
+): Map<string, number> {
+  const names = new Set(naming.flatMap((container) => [...amountsOf(container).keys()]));
+  return new Map([...names].map((name) => [name, peakOf(pod, (container) => amountsOf(container).get(name) ?? 0)]));
 }
 
 /** The larger of the sum that keeps running, and each init container with the sidecars before it. */
@@ -99,31 +107,21 @@ function peakOf(pod: PodRequest, amount: (container: ContainerRequest) => number
 /** Whether a pod sets CPU, memory or huge pages at pod level (KEP-2837, PodLevelResources). */
 export function hasPodLevelResources(pod: RequestingPod): boolean {
   const { requests, limits } = pod.spec?.resources ?? {};
-  const counted = (name: string) => name === 'cpu' || name === 'memory' || name.startsWith('hugepages-');
-  return [...Object.keys(requests ?? {}), ...Object.keys(limits ?? {})].some(counted);
+  return Object.keys({ ...requests, ...limits }).some((name) => name === 'cpu' || isMemory(name));
 }
 
-function exclusiveCpus({ resources }: ContainerShape): number {
+function exclusiveCpus(resources: Resources | undefined): number {
   const text = resources?.requests?.['cpu'] ?? resources?.limits?.['cpu'];
   return text === undefined ? 0 : (integralCpus(text) ?? 0);
 }
 
-function memoryOf({ resources }: ContainerShape): Map<string, number> {
-  const amounts = { ...resources?.limits, ...resources?.requests };
-  return new Map(
-    Object.entries(amounts)
-      .filter(([name]) => name === 'memory' || name.startsWith('hugepages-'))
-      .map(([name, text]) => [name, wholeValue(parseQuantity(text))]),
-  );
+function isMemory(name: string): boolean {
+  return name === 'memory' || name.startsWith('hugepages-');
 }
 
-/** The kubelet reads the limits; requests of extended resources equal them. */
-function devicesOf({ resources }: ContainerShape): Map<string, number> {
-  return new Map(
-    Object.entries(resources?.limits ?? {})
-      .filter(([name]) => name.includes('/'))
-      .map(([name, text]) => [name, wholeValue(parseQuantity(text))]),
-  );
+function amountsOf(list: ResourceList | undefined, isCounted: (name: string) => boolean): Map<string, number> {
+  const entries = Object.entries(list ?? {}).filter(([name]) => isCounted(name));
+  return new Map(entries.map(([name, text]) => [name, wholeValue(parseQuantity(text))]));
 }
 
 const COUNTED = ['cpu', 'memory'] as const;
@@ -145,9 +143,8 @@ function isGuaranteed(pod: RequestingPod): boolean {
 function matches(parts: readonly Required<Resources>[]): boolean {
   return COUNTED.every((name) => {
     if (parts.some(({ limits }) => amount(limits, name) <= 0n)) return false;
-    const sum = (lists: readonly (ResourceList | undefined)[]) =>
-      lists.reduce((total, list) => total + positive(amount(list, name)), 0n);
-    return sum(parts.map((part) => part.requests)) === sum(parts.map((part) => part.limits));
+    const sumOf = (key: keyof Resources) => parts.reduce((sum, part) => sum + positive(amount(part[key], name)), 0n);
+    return sumOf('requests') === sumOf('limits');
   });
 }
 

@@ -33,17 +33,10 @@ export function kubeletOfReport(
     const reason = message === undefined ? '' : `: ${cut(message, MAX_REASON_CHARACTERS)}`;
     return { unpredictable: `the kubelet's configuration is not reported${reason}` };
   }
-  return createKubelet({
-    ...report,
-    version: report.kubeletVersion,
-    nearest,
-    host,
-    reserved: CpuSet.parse(report.reserved),
-    deviceCells: cellsOfDevices(report),
-  });
+  const [reserved, deviceCells] = [CpuSet.parse(report.reserved), cellsOfDevices(report)];
+  return createKubelet({ ...report, version: report.kubeletVersion, nearest, host, reserved, deviceCells });
 }
 
-/** The message of a condition that is False. */
 function falseCondition({ conditions = [] }: HostReport, name: string): string | undefined {
   return conditions.find(({ type, status }) => type === name && status === 'False')?.message;
 }
@@ -65,12 +58,11 @@ const MAX_ASSIGNED_CHARACTERS = 65_536;
 
 /** @throws HostError if the lists together are too long; ParseError */
 export function assignedCpus(assignments: readonly { readonly cpus: string }[]): CpuSet[] {
-  const characters = assignments.reduce((sum, { cpus }) => sum + cpus.length, 0);
-  if (characters > MAX_ASSIGNED_CHARACTERS) {
+  const length = assignments.reduce((sum, { cpus }) => sum + cpus.length, 0);
+  if (length > MAX_ASSIGNED_CHARACTERS)
     throw new HostError(
-      `its assignments are ${characters} characters of CPU lists; the limit is ${MAX_ASSIGNED_CHARACTERS}`,
+      `its assignments are ${length} characters of CPU lists; the limit is ${MAX_ASSIGNED_CHARACTERS}`,
     );
-  }
   return assignments.map(({ cpus }) => CpuSet.parse(cpus, MAX_CPU_ID));
 }
 
@@ -86,33 +78,24 @@ export function assignmentsOf(assignments: HostReport['assignments']): Map<strin
 }
 
 /** The resources of the node's networks: one device each, which stays available when allocated. */
-function networkPools({
-  physnets = [],
-  tunnel,
-  cells: reportedCells,
-}: Pick<HostReport, 'physnets' | 'tunnel' | 'cells'>): DevicePools {
-  const pools = new Map<string, DevicePool>();
+function networkPools({ physnets = [], tunnel, cells: reportedCells }: HostReport): DevicePools {
   const ids = CpuSet.of(reportedCells.map(({ id }) => id));
-  const add = (resource: string, cells: string) => {
+  const poolOn = (cells: string): DevicePool => {
     // The kubelet cannot align to a NUMA node that the host lacks.
     const nodes = CpuSet.parse(cells, MAX_CELL_ID).intersect(ids).toArray();
-    const device = nodes.length === 0 ? { id: '0', healthy: true } : { id: '0', healthy: true, nodes };
-    pools.set(resource, { devices: [device], endless: true });
+    return { devices: [{ id: '0', healthy: true, ...(nodes.length > 0 && { nodes }) }], endless: true };
   };
-  for (const { name, cells } of physnets) add(physnetResource(name), cells);
-  if (tunnel) add(TUNNEL_RESOURCE, tunnel.cells);
-  return pools;
+  const pools = physnets.map(({ name, cells }) => [physnetResource(name), poolOn(cells)] as const);
+  return new Map(tunnel ? [...pools, [TUNNEL_RESOURCE, poolOn(tunnel.cells)]] : pools);
 }
 
 /** KubeVirt's devices (kvm, tun, vhost-net) have no NUMA node, and a node has thousands of them. */
 const KUBEVIRT_DEVICE_PREFIX = 'devices.kubevirt.io/';
 
-/** Whether the devices of a resource are in a report. */
 export function isReportedResource(resource: string): boolean {
   return !isNetworkResource(resource) && resource !== PLACED_RESOURCE && !resource.startsWith(KUBEVIRT_DEVICE_PREFIX);
 }
 
-/** Whether a resource stands for a network of the node. */
 export function isNetworkResource(resource: string): boolean {
   return resource.startsWith(PHYSNET_RESOURCE_PREFIX) || resource === TUNNEL_RESOURCE;
 }

@@ -1,5 +1,5 @@
 import { type CpuSet, unionOf } from '../cpu-set.ts';
-import type { DeviceAllocations, DevicePools } from './devices.ts';
+import type { Device, DeviceAllocations, DevicePools } from './devices.ts';
 import type { MemoryState } from './memory-state.ts';
 
 /** By pod uid and container name. */
@@ -18,9 +18,17 @@ export interface KubeletState {
   readonly freePages?: ReadonlyMap<string, number> | undefined;
 }
 
-/** The CPUs of all containers. */
 export function cpusOf(assignments: CpuAssignments): CpuSet {
   return unionOf([...assignments.values()].flatMap((containers) => [...containers.values()]));
+}
+
+/** Healthy and of no pod; undefined without a plugin, and if its devices stay available when allocated. */
+export function freeDevices({ pools, devices }: KubeletState, resource: string): Device[] | undefined {
+  const pool = pools.get(resource);
+  if (pool === undefined || pool.endless) return undefined;
+  const containers = [...devices.values()].flatMap((pod) => [...pod.values()]);
+  const used = new Set(containers.flatMap((ids) => [...(ids.get(resource) ?? [])]));
+  return pool.devices.filter(({ id, healthy }) => healthy && !used.has(id));
 }
 
 /** Removes the entry if the value is empty. */

@@ -3,7 +3,7 @@ import { Accumulator, type Sorting } from './accumulator.ts';
 import { bitCount } from './hints.ts';
 import type { CpuOptions } from './options.ts';
 import { HANG_TEXT, misalignedText, noPhysicalCpusText, Rejection, unexpected } from './provider.ts';
-import type { CpuAssignments } from './state.ts';
+import { type CpuAssignments, cpusOf } from './state.ts';
 import { HangError, TakeError, takeDistributed, takePacked } from './take.ts';
 import { type CpuTopology, cpusOfNodes, withSiblings } from './topology.ts';
 import { type Behaviour, OLDEST_BEHAVIOUR } from './versions.ts';
@@ -18,7 +18,6 @@ export interface StaticPolicy {
   readonly behaviour: Behaviour;
 }
 
-/** Creates the static CPU manager of one node and derives the cores of the reserved CPUs. */
 export function createStaticPolicy(
   topology: CpuTopology,
   options: CpuOptions,
@@ -33,7 +32,6 @@ export function initialPool({ topology, options, reserved }: StaticPolicy): CpuS
   return options.strictReservation ? topology.cpus.minus(reserved) : topology.cpus;
 }
 
-/** The CPUs of a shared pool that may be assigned. */
 export function availableCpus(policy: StaticPolicy, pool: CpuSet): CpuSet {
   return pool.minus(policy.reserved);
 }
@@ -48,9 +46,8 @@ export function enforceWholeCores(policy: StaticPolicy, pool: CpuSet, count: num
   const { cpusPerCore } = policy.topology;
   if (count % cpusPerCore !== 0) throw new Rejection('SMTAlignmentError', misalignedText(count, cpusPerCore));
   const available = pool.minus(policy.reservedCores).size;
-  if (count > available) {
-    throw new Rejection('SMTAlignmentError', noPhysicalCpusText(available, count, cpusPerCore));
-  }
+  if (count <= available) return;
+  throw new Rejection('SMTAlignmentError', noPhysicalCpusText(available, count, cpusPerCore));
 }
 
 /** First under the NUMA mask (null: any), then any CPUs. @throws Rejection. Source: policy_static.go, allocateCPUs. */
@@ -127,11 +124,15 @@ function socketWithRoom(topology: CpuTopology, available: CpuSet, count: number)
   return sockets.find(({ size }) => size >= count) ?? available;
 }
 
-/** The shared pool with which a starting kubelet continues, or the error with which it refuses to start. */
-export type CheckedState = { readonly defaultSet: CpuSet } | { readonly error: string };
-
-/** A torn checkpoint, or a CPU that went offline, is refused. Source: policy_static.go, validateState. */
-export function checkState(policy: StaticPolicy, defaultSet: CpuSet, assignments: CpuAssignments): CheckedState {
+/**
+ * The shared pool with which a starting kubelet continues, or the error with which it refuses to start: after a torn
+ * checkpoint, or if a CPU went offline. Source: policy_static.go, validateState.
+ */
+export function checkState(
+  policy: StaticPolicy,
+  defaultSet: CpuSet,
+  assignments: CpuAssignments,
+): { readonly defaultSet: CpuSet } | { readonly error: string } {
   const { topology, options, reserved } = policy;
   if (defaultSet.isEmpty) {
     return assignments.size > 0 ? { error: 'default cpuset cannot be empty' } : { defaultSet: initialPool(policy) };
@@ -150,12 +151,9 @@ export function checkState(policy: StaticPolicy, defaultSet: CpuSet, assignments
       return { error: `${where} cpuset: "${cpus}" overlaps with default cpuset "${defaultSet}"` };
     }
   }
-  const assigned = [...assignments.values()].flatMap((containers) => [...containers.values()]);
-  const cpusInState = unionOf([defaultSet, ...assigned]);
-  if (!cpusInState.equals(topology.cpus)) {
-    return {
-      error: `current set of available CPUs "${topology.cpus}" doesn't match with CPUs in state "${cpusInState}"`,
-    };
-  }
-  return { defaultSet };
+  const cpusInState = defaultSet.union(cpusOf(assignments));
+  if (cpusInState.equals(topology.cpus)) return { defaultSet };
+  return {
+    error: `current set of available CPUs "${topology.cpus}" doesn't match with CPUs in state "${cpusInState}"`,
+  };
 }

@@ -20,8 +20,7 @@ export function takePacked(
   preferUncore: boolean,
 ): CpuSet {
   if (count < 1) return CpuSet.EMPTY;
-  const acc = new Accumulator(topology, available, count, sorting);
-  assertEnough(acc, available, count);
+  const acc = accumulate(topology, available, count, sorting);
   const steps = [
     ...acc.levels.map((level) => () => acc.takeWhole(level)),
     () => preferUncore && acc.takeUncores(),
@@ -35,13 +34,11 @@ export function takePacked(
   throw new TakeError('failed to allocate cpus');
 }
 
-/** With the kubelet's own message. Source: cpumanager/cpu_assignment.go. @throws TakeError */
-export function assertEnough(acc: Accumulator, available: CpuSet, count: number): void {
-  if (acc.isFailed) {
-    throw new TakeError(
-      `not enough cpus available to satisfy request: requested=${count}, available=${available.size}`,
-    );
-  }
+/** @throws TakeError if too few are available */
+function accumulate(topology: CpuTopology, available: CpuSet, count: number, sorting: Sorting): Accumulator {
+  const acc = new Accumulator(topology, available, count, sorting);
+  if (!acc.isFailed) return acc;
+  throw new TakeError(`not enough cpus available to satisfy request: requested=${count}, available=${available.size}`);
 }
 
 /** With more NUMA nodes, slices of the kubelet's combinations share memory: the result depends on memory layout. */
@@ -71,7 +68,7 @@ interface Request extends Distribution {
   readonly groupSize: number;
   /** Number of free CPUs by cell, for every cell that has one, in the accumulator's order. */
   readonly free: ReadonlyMap<number, number>;
-  readonly isInOneSocket: (cells: readonly number[]) => boolean;
+  readonly topology: CpuTopology;
 }
 
 /**
@@ -89,32 +86,25 @@ export function takeDistributed(
 ): CpuSet {
   if (count % groupSize !== 0) return takePacked(topology, available, count, sorting, false);
   if (count < 1) return CpuSet.EMPTY;
-  const acc = new Accumulator(topology, available, count, sorting);
-  assertEnough(acc, available, count);
-
+  const acc = accumulate(topology, available, count, sorting);
   const { cells } = topology;
   const free = new Map(acc.sorted(cells).map((cell) => [cell, acc.freeIn(cells, cell).size]));
-  const isInOneSocket = (combination: readonly number[]) => isOneSocket(topology, combination);
-  const request = { ...distribution, count, groupSize, free, isInOneSocket };
-  const [fewest, most] = cellRange(topology, request);
+  const request = { ...distribution, topology, count, groupSize, free };
+  const [fewest, most] = cellRange(request);
   for (let size = fewest; size <= most; size++) {
     const spread = bestSpread(request, size);
-    if (spread) return takeSpread(topology, acc, request, spread, sorting);
+    if (spread) return takeSpread(acc, request, spread, sorting);
   }
   return takePacked(topology, available, count, sorting, false);
 }
 
-function cellRange(topology: CpuTopology, { count, groupSize, free, minCells }: Request): [number, number] {
+function cellRange({ topology, count, groupSize, free, minCells }: Request): [number, number] {
   const groups = Math.floor((topology.cpus.size - 1) / groupSize) + 1;
   const groupsPerCell = Math.floor((groups - 1) / topology.cells.groups.size) + 1;
   const groupsNeeded = Math.floor((count - 1) / groupSize) + 1;
   const fewest = Math.floor((groupsNeeded - 1) / groupsPerCell) + 1;
   const most = Math.min(groupsNeeded, free.size);
   return [minCells > most ? fewest : Math.max(fewest, minCells), most];
-}
-
-function share(count: number, cells: number, groupSize: number): number {
-  return Math.floor(Math.floor(count / cells) / groupSize) * groupSize;
 }
 
 /** The first combination of `size` cells with the lowest balance score; undefined if no combination has enough CPUs. */
@@ -142,10 +132,10 @@ function spreadOver(request: Request, combination: readonly number[]): Spread | 
   const { count, groupSize, free, prefersSocket } = request;
   const frees = combination.map((cell) => free.get(cell) ?? 0);
   const groups = frees.reduce((sum, cpus) => sum + Math.floor(cpus / groupSize), 0);
-  const equal = share(count, combination.length, groupSize);
+  const equal = Math.floor(Math.floor(count / combination.length) / groupSize) * groupSize;
   const each = prefersSocket ? Math.min(equal, ...frees.map((cpus) => cpus - (cpus % groupSize))) : equal;
   if (groups * groupSize < count || frees.some((cpus) => cpus < each)) return undefined;
-  const isInOneSocket = prefersSocket === true && request.isInOneSocket(combination);
+  const isInOneSocket = prefersSocket === true && isOneSocket(request.topology, combination);
 
   const after = new Map(free);
   for (const cell of combination) after.set(cell, (after.get(cell) ?? 0) - each);
@@ -191,9 +181,8 @@ function balanceWith(
 }
 
 function takeSpread(
-  topology: CpuTopology,
   acc: Accumulator,
-  { count, groupSize }: Request,
+  { topology, count, groupSize }: Request,
   { combination, each, rest }: Spread,
   sorting: Sorting,
 ): CpuSet {
@@ -214,10 +203,8 @@ function takeSpread(
     // Cores of different sizes: more was chosen than requested.
     if (remainder === before) throw new HangError();
   }
-  if (acc.needed > 0) {
-    throw new TakeError(`accounting error, not enough CPUs allocated, remaining: ${acc.needed}`);
-  }
-  return acc.result;
+  if (acc.needed <= 0) return acc.result;
+  throw new TakeError(`accounting error, not enough CPUs allocated, remaining: ${acc.needed}`);
 }
 
 function* combinations(items: readonly number[], size: number, start = 0): Generator<readonly number[]> {

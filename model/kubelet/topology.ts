@@ -1,5 +1,6 @@
 import { CpuSet, unionOf } from '../cpu-set.ts';
 import type { Host, HostCpu } from '../host.ts';
+import { groupBy } from '../lists.ts';
 
 /** Independent of the CPUs: the kubelet's algorithms compare them and divide by them without looking at the CPUs. */
 type TopologyCounts = Readonly<Record<'cpus' | 'cores' | 'sockets' | 'cells' | 'uncores', number>>;
@@ -75,12 +76,10 @@ export function numaMask(topology: CpuTopology, nodes: Iterable<number>): number
   return mask;
 }
 
-/** The node ids of a NUMA mask, ascending. */
 export function numaNodes(topology: CpuTopology, mask: number): number[] {
   return topology.numaIds.filter((_, bit) => (mask & (1 << bit)) !== 0);
 }
 
-/** The CPUs of the NUMA nodes of a mask. */
 export function cpusOfNodes(topology: CpuTopology, mask: number): CpuSet {
   return unionOf(numaNodes(topology, mask).map((id) => topology.cells.groups.get(id) ?? CpuSet.EMPTY));
 }
@@ -90,8 +89,9 @@ function perGroup(cpus: number, groups: number): number {
 }
 
 function levelOf(cpus: readonly HostCpu[], group: Exclude<keyof HostCpu, 'id'>): Level {
-  const of = new Map(cpus.map((cpu) => [cpu.id, cpu[group]]));
-  const ids = [...new Set(of.values())].sort((a, b) => a - b);
-  const members = ids.map((id) => CpuSet.of(cpus.filter((cpu) => cpu[group] === id).map((cpu) => cpu.id)));
-  return { groups: new Map(ids.map((id, index) => [id, members[index] ?? CpuSet.EMPTY])), of };
+  const groups = [...groupBy(cpus, (cpu) => cpu[group])].sort(([a], [b]) => a - b);
+  return {
+    groups: new Map(groups.map(([id, members]) => [id, CpuSet.of(members.map((cpu) => cpu.id))])),
+    of: new Map(cpus.map((cpu) => [cpu.id, cpu[group]])),
+  };
 }

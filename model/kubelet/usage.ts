@@ -112,10 +112,7 @@ function usedDevices({ total, free }: ReportedDevices['groups'][number]): number
 export function withUsage(state: KubeletState, topology: CpuTopology, usage: string): KubeletState {
   if (usage === '') return state;
   const [used, memory, free] = JSON.parse(usage) as [UsedDevices, UsedMemory, Amounts];
-  const ids = used.map(([resource, counts]) => {
-    const ofGroups = counts.flatMap((count, group) => Array.from({ length: count }, (_, i) => deviceId(group, i)));
-    return [resource, new Set(ofGroups)] as const;
-  });
+  const ids = used.map(([resource, counts]) => [resource, new Set(counts.flatMap(deviceIds))] as const);
   const devices: DeviceAllocations = new Map([[REPORTED_PODS, new Map([['', new Map(ids)]])]]);
   if (state.memory === undefined) return { ...state, devices, freePages: new Map(free) };
   const cells = state.memory.cells.map((cell, bit) => {
@@ -141,15 +138,15 @@ export function reportedPools(devices: readonly ReportedDevices[] = []): DeviceP
       const length = Math.min(total, MAX_GROUP_DEVICES);
       count += length;
       if (count > MAX_DEVICES) throw new HostError(`the report has more than ${MAX_DEVICES} devices`);
-      return Array.from({ length }, (_, i) => ({ id: deviceId(group, i), healthy: true, nodes }));
+      return deviceIds(length, group).map((id) => ({ id, healthy: true, nodes }));
     });
     pools.set(resource, { devices: pool });
   }
   return pools;
 }
 
-function deviceId(group: number, index: number): string {
-  return `${group}.${index}`;
+function deviceIds(count: number, group: number): string[] {
+  return Array.from({ length: count }, (_, index) => `${group}.${index}`);
 }
 
 /** What pods in flight use: states of the same origin with equal texts have the same future. */

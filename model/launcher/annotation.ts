@@ -27,30 +27,22 @@ export function annotationFindings(meta: MetaShape, cpu: GuestCpu | undefined, g
   const value = meta.annotations?.[FULL_PCPUS_ANNOTATION];
   if (value === undefined) return [];
   if (value !== FULL_PCPUS_ONLY) {
-    return [
-      {
-        severity: 'warning',
-        code: 'unknown-annotation-value',
-        message: `annotation ${FULL_PCPUS_ANNOTATION} has the unknown value ${quote(value)} and no effect: the only value is ${FULL_PCPUS_ONLY}`,
-      },
-    ];
+    const what = `has the unknown value ${quote(value)} and no effect: the only value is ${FULL_PCPUS_ONLY}`;
+    return [warning('unknown-annotation-value', what)];
   }
-  if (!gate) return [noEffect('gate-off', "Plumbline's feature gate FullPCPUsOnly is off")];
+  const noEffect = (code: string, why: string) => [warning(code, `has no effect: ${why}`)];
+  if (!gate) return noEffect('gate-off', "Plumbline's feature gate FullPCPUsOnly is off");
   if (cpu === undefined) return [];
-  if (cpu.dra !== undefined) return [noEffect('no-effect-claim', CPUS_FROM_CLAIM)];
+  if (cpu.dra !== undefined) return noEffect('no-effect-claim', CPUS_FROM_CLAIM);
   if (cpu.dedicatedCpuPlacement !== true) {
-    return [noEffect('no-effect-not-dedicated', 'the VM has no dedicatedCpuPlacement')];
+    return noEffect('no-effect-not-dedicated', 'the VM has no dedicatedCpuPlacement');
   }
-  if (cpu.isolateEmulatorThread !== true) {
-    return [
-      noEffect('no-effect-not-isolated', 'the VM has no isolateEmulatorThread, so its launcher gets no CPU added'),
-    ];
-  }
-  return [];
+  if (cpu.isolateEmulatorThread === true) return [];
+  return noEffect('no-effect-not-isolated', 'the VM has no isolateEmulatorThread, so its launcher gets no CPU added');
 }
 
-function noEffect(code: string, why: string): Finding {
-  return { severity: 'warning', code, message: `annotation ${FULL_PCPUS_ANNOTATION} has no effect: ${why}` };
+function warning(code: string, what: string): Finding {
+  return { severity: 'warning', code, message: `annotation ${FULL_PCPUS_ANNOTATION} ${what}` };
 }
 
 /** With any value. */
@@ -58,7 +50,6 @@ export function asksForAlignment(meta: MetaShape): boolean {
   return meta.annotations?.[ALIGN_ANNOTATION] !== undefined;
 }
 
-/** Whether the value of that annotation has an effect. */
 export function asksForWholeCores(meta: MetaShape): boolean {
   return meta.annotations?.[ALIGN_ANNOTATION] === ALIGN_WHOLE_CORES;
 }
@@ -72,7 +63,6 @@ export const ASKING: readonly string[] = [
   NUMA_AFFINITY_ANNOTATION,
 ];
 
-/** Whether a launcher, or the template it is rendered from, has one of these annotations. */
 export function hasAsked({ annotations }: Pick<MetaShape, 'annotations'>): boolean {
   return ASKING.some((name) => annotations?.[name] !== undefined);
 }

@@ -1,4 +1,4 @@
-import { MAX_CPUS } from '../cpu-ranges.ts';
+import { MAX_CPUS } from '../cpu-set.ts';
 import { type Finding, ParseError } from '../errors.ts';
 import { integralCpus, milliValue, parseQuantity, wholeValue } from '../quantity.ts';
 import type { ContainerShape, PodShape } from '../shapes.ts';
@@ -8,12 +8,10 @@ export interface ContainerPath {
   readonly index: number;
 }
 
-/** Whether a path is the given one; false for an absent path. */
 export function isAt(path: ContainerPath | undefined, { list, index }: ContainerPath): boolean {
   return path?.list === list && path.index === index;
 }
 
-/** The container at a path, if it has a whole number of CPUs. */
 export function integralAt({ integral }: PodResources, path: ContainerPath): IntegralContainer | undefined {
   return integral.find((container) => isAt(path, container));
 }
@@ -28,7 +26,7 @@ export interface IntegralContainer extends ContainerPath {
 }
 
 /** `container` is undefined if the reason is the pod itself. */
-export interface QosObstacle {
+interface QosObstacle {
   readonly container: string | undefined;
   readonly why: string;
 }
@@ -105,18 +103,12 @@ function obstacle(resource: string, amounts: Amounts): string | undefined {
 
 /** With the next step. Errors: the pod would have a promise of whole cores and run on shared CPUs. */
 export function obstacleFindings({ obstacles }: PodResources, what: string): readonly Finding[] {
-  return obstacles.map(({ container, why }) => ({
-    severity: 'error',
-    ...(container === undefined
-      ? {
-          code: 'pod-level-resources',
-          message: `${what} gets no exclusive CPUs: ${why}. Remove spec.resources and set resources for each container`,
-        }
-      : {
-          code: 'not-guaranteed',
-          message: `container ${container} prevents exclusive CPUs for ${what}: ${why}. Give it CPU and memory limits, and equal requests`,
-        }),
-  }));
+  return obstacles.map(({ container, why }) => {
+    const ofPod = `${what} gets no exclusive CPUs: ${why}. Remove spec.resources and set resources for each container`;
+    if (container === undefined) return { severity: 'error', code: 'pod-level-resources', message: ofPod };
+    const message = `container ${container} prevents exclusive CPUs for ${what}: ${why}. Give it CPU and memory limits, and equal requests`;
+    return { severity: 'error', code: 'not-guaranteed', message };
+  });
 }
 
 /** Information about differences between candidate nodes; it needs no correction. */

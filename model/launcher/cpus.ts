@@ -4,22 +4,13 @@ import type { VmiShape } from '../shapes.ts';
 /** KubeVirt's own later fix: two CPUs for the emulator thread if one would result in an odd number. */
 export const EVEN_PARITY_ANNOTATION = 'alpha.kubevirt.io/EmulatorThreadCompleteToEvenParity';
 
-export interface LauncherCpus {
-  readonly vcpus: number;
-  readonly ioThreads: number;
-  readonly emulator: number;
-  readonly total: number;
-}
+type LauncherCpus = Readonly<Record<'vcpus' | 'ioThreads' | 'emulator' | 'total', number>>;
 
 /** The product of its fields is the number of vCPUs. */
-export interface GuestTopology {
-  readonly sockets: number;
-  readonly cores: number;
-  readonly threads: number;
-}
+export type GuestTopology = Readonly<Record<'sockets' | 'cores' | 'threads', number>>;
 
 /** Unset fields are 1; without any, sockets are the CPU limit, else the request. @throws ParseError for these */
-export function guestTopology(vmi: VmiShape): GuestTopology {
+export function guestTopology(vmi: Pick<VmiShape, 'spec'>): GuestTopology {
   const { cores, sockets, threads } = vmi.spec.domain.cpu ?? {};
   if (cores || sockets || threads) return { sockets: sockets || 1, cores: cores || 1, threads: threads || 1 };
   const { limits, requests } = vmi.spec.domain.resources ?? {};
@@ -28,7 +19,7 @@ export function guestTopology(vmi: VmiShape): GuestTopology {
 }
 
 /** @throws ParseError as guestTopology */
-export function guestVcpus(vmi: VmiShape): number {
+export function guestVcpus(vmi: Pick<VmiShape, 'spec'>): number {
   const { sockets, cores, threads } = guestTopology(vmi);
   return sockets * cores * threads;
 }

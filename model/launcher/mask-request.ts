@@ -7,6 +7,8 @@ import { guestVcpus } from './cpus.ts';
 
 export interface MaskRequest {
   readonly mask: CpuMask;
+  /** Canonical; absent: that of the mask. */
+  readonly text?: string;
   readonly fixMismatch: boolean;
 }
 
@@ -16,34 +18,31 @@ export function maskRequestOf({ annotations }: Pick<MetaShape, 'annotations'>): 
   if (text === undefined) return undefined;
   const mask = parseMask(text);
   if (pinsNothing(mask)) return undefined;
-  return new CachedMaskRequest(formatMask(mask), annotations?.[FIX_CPU_MISMATCH_ANNOTATION] === 'true');
+  const canonical = formatMask(mask);
+  return {
+    text: canonical,
+    fixMismatch: annotations?.[FIX_CPU_MISMATCH_ANNOTATION] === 'true',
+    get mask() {
+      return parsedMask(canonical);
+    },
+  };
 }
 
 /** The same text for equivalent requests. */
 export function maskRequestKey(maskRequest: MaskRequest): string {
-  const text = maskRequest instanceof CachedMaskRequest ? maskRequest.text : formatMask(maskRequest.mask);
-  return maskRequest.fixMismatch ? `${text} or all` : text;
+  const { text = formatMask(maskRequest.mask), fixMismatch } = maskRequest;
+  return fixMismatch ? `${text} or all` : text;
 }
 
 /** The least recently used one is dropped first. */
 const MAX_READ_MASKS = 64;
 const read = new BoundedMap<string, CpuMask>(MAX_READ_MASKS);
 
-class CachedMaskRequest implements MaskRequest {
-  readonly fixMismatch: boolean;
-  readonly text: string;
-
-  constructor(text: string, fixMismatch: boolean) {
-    this.text = text;
-    this.fixMismatch = fixMismatch;
-  }
-
-  get mask(): CpuMask {
-    const mask = read.get(this.text) ?? parseMask(this.text);
-    read.delete(this.text);
-    read.set(this.text, mask);
-    return mask;
-  }
+function parsedMask(text: string): CpuMask {
+  const mask = read.get(text) ?? parseMask(text);
+  read.delete(text);
+  read.set(text, mask);
+  return mask;
 }
 
 export interface MaskedTemplate {
@@ -59,11 +58,11 @@ export function maskRefusals({ metadata, spec, vcpusUnknown }: MaskedTemplate): 
   if (text === undefined) return [];
   try {
     const mask = parseMask(text);
-    if (spec.domain.cpu?.dedicatedCpuPlacement === true) {
-      const why = `annotation ${CPU_MASK_ANNOTATION} (${briefMask(mask)}) and dedicatedCpuPlacement are mutually exclusive: KubeVirt pins dedicated CPUs. Remove one of the two`;
-      return [why];
-    }
-    const fault = vcpusUnknown ? undefined : checkCount(mask, guestVcpus({ metadata, spec }));
+    if (spec.domain.cpu?.dedicatedCpuPlacement === true)
+      return [
+        `annotation ${CPU_MASK_ANNOTATION} (${briefMask(mask)}) and dedicatedCpuPlacement are mutually exclusive: KubeVirt pins dedicated CPUs. Remove one of the two`,
+      ];
+    const fault = vcpusUnknown ? undefined : checkCount(mask, guestVcpus({ spec }));
     return fault === undefined ? [] : [`annotation ${CPU_MASK_ANNOTATION}: ${fault}`];
   } catch (error) {
     if (error instanceof ParseError) return [`annotation ${CPU_MASK_ANNOTATION}: ${error.message}`];

@@ -1,33 +1,28 @@
+import type { Optional } from '../shapes.ts';
+
 export interface NodeRequirement {
   readonly key: string;
   /** In, NotIn, Exists, DoesNotExist, Gt or Lt. */
   readonly operator: string;
-  readonly values?: readonly string[] | null | undefined;
+  readonly values?: Optional<readonly string[]>;
 }
 
 /** Requirements that must all hold. A term without any matches no node. */
 export interface NodeTerm {
-  readonly matchExpressions?: readonly NodeRequirement[] | null | undefined;
-  readonly matchFields?: readonly NodeRequirement[] | null | undefined;
+  readonly matchExpressions?: Optional<readonly NodeRequirement[]>;
+  readonly matchFields?: Optional<readonly NodeRequirement[]>;
 }
 
 export interface SelectingSpec {
-  readonly tolerations?: readonly Toleration[] | null | undefined;
-  readonly nodeSelector?: Readonly<Record<string, string>> | null | undefined;
-  readonly affinity?:
-    | {
-        readonly nodeAffinity?:
-          | {
-              readonly requiredDuringSchedulingIgnoredDuringExecution?:
-                | { readonly nodeSelectorTerms?: readonly NodeTerm[] | null | undefined }
-                | null
-                | undefined;
-            }
-          | null
-          | undefined;
-      }
-    | null
-    | undefined;
+  readonly tolerations?: Optional<readonly Toleration[]>;
+  readonly nodeSelector?: Optional<Readonly<Record<string, string>>>;
+  readonly affinity?: Optional<{
+    readonly nodeAffinity?: Optional<{
+      readonly requiredDuringSchedulingIgnoredDuringExecution?: Optional<{
+        readonly nodeSelectorTerms?: Optional<readonly NodeTerm[]>;
+      }>;
+    }>;
+  }>;
 }
 
 export interface SelectableNode {
@@ -60,10 +55,8 @@ export function selectionKey(spec: SelectingSpec): string {
 function matchesTerm({ matchExpressions, matchFields }: NodeTerm, node: SelectableNode): boolean {
   const [expressions, fields] = [matchExpressions ?? [], matchFields ?? []];
   if (expressions.length + fields.length === 0) return false;
-  return (
-    expressions.every((expression) => matchesValue(expression, node.label(expression.key))) &&
-    fields.every((field) => field.key === 'metadata.name' && matchesValue(field, node.name))
-  );
+  if (!fields.every((field) => field.key === 'metadata.name' && matchesValue(field, node.name))) return false;
+  return expressions.every((expression) => matchesValue(expression, node.label(expression.key)));
 }
 
 /** The operators Gt and Lt are only for nodes. */
@@ -95,19 +88,19 @@ function wholeNumber(text: string | undefined): bigint | undefined {
 /** Source: k8s.io/api/core/v1, Taint. */
 export interface Taint {
   readonly key: string;
-  readonly value?: string | null | undefined;
+  readonly value?: Optional<string>;
   /** NoSchedule, PreferNoSchedule or NoExecute. */
   readonly effect: string;
 }
 
 /** Source: k8s.io/api/core/v1, Toleration. */
 interface Toleration {
-  readonly key?: string | null | undefined;
+  readonly key?: Optional<string>;
   /** Equal (also if absent) or Exists. */
-  readonly operator?: string | null | undefined;
-  readonly value?: string | null | undefined;
+  readonly operator?: Optional<string>;
+  readonly value?: Optional<string>;
   /** Absent: all effects. */
-  readonly effect?: string | null | undefined;
+  readonly effect?: Optional<string>;
 }
 
 /** kube-scheduler treats a cordoned node as if it had this taint. Source: plugins/nodeunschedulable. */
@@ -118,8 +111,8 @@ const MAX_TAINTS = 128;
 
 /** The taints that kube-scheduler filters by, including a cordon. */
 export function filteringTaints(spec: {
-  readonly unschedulable?: boolean | null | undefined;
-  readonly taints?: readonly Taint[] | null | undefined;
+  readonly unschedulable?: Optional<boolean>;
+  readonly taints?: Optional<readonly Taint[]>;
 }): readonly Taint[] {
   const taints = (spec.taints ?? []).filter(({ effect }) => effect === 'NoSchedule' || effect === 'NoExecute');
   const cordoned = spec.unschedulable === true && !taints.some(({ key }) => key === CORDON.key);
@@ -127,15 +120,13 @@ export function filteringTaints(spec: {
 }
 
 /** Source: kube-scheduler's plugins/tainttoleration. */
-export function toleratesAll(tolerations: readonly Toleration[] | null | undefined, taints: readonly Taint[]): boolean {
+export function toleratesAll(tolerations: Optional<readonly Toleration[]>, taints: readonly Taint[]): boolean {
   const some = (tolerations ?? []).slice(0, MAX_TAINTS);
   return taints.every((taint) => some.some((toleration) => tolerates(toleration, taint)));
 }
 
 function tolerates({ key, operator, value, effect }: Toleration, taint: Taint): boolean {
-  if ((effect ?? '') !== '' && effect !== taint.effect) return false;
-  const exists = operator === 'Exists';
-  if ((key ?? '') === '') return exists;
-  if (key !== taint.key) return false;
-  return exists || ((operator ?? '') === '' || operator === 'Equal' ? (value ?? '') === (taint.value ?? '') : false);
+  if (effect && effect !== taint.effect) return false;
+  if (operator === 'Exists') return !key || key === taint.key;
+  return key === taint.key && (!operator || operator === 'Equal') && (value ?? '') === (taint.value ?? '');
 }

@@ -48,7 +48,6 @@ export function pausesAtStart({ metadata, spec }: { metadata: MetaShape; spec: V
   return spec.domain.cpu?.dedicatedCpuPlacement !== true && maskRequestOf(metadata) !== undefined;
 }
 
-/** Whether a pause is the one with which Plumbline made the VMI start. */
 export function isPausedAtStart(record: PausedStart | undefined, { reason, since }: Pause): boolean {
   if (reason !== OUR_PAUSE) return false;
   return record?.state === 'waiting' || (record?.state === 'paused' && record.since === since);

@@ -22,14 +22,6 @@ interface LauncherPinRequest {
   readonly emulator?: number;
 }
 
-interface LauncherPins {
-  readonly vcpus: readonly number[];
-  readonly ioThreads: readonly number[];
-  readonly emulator: readonly number[];
-  /** In the order in which they would be chosen. */
-  readonly spare: readonly number[];
-}
-
 /** The guest does not start. */
 export class LauncherPinError extends PlumblineError {
   constructor(message: string) {
@@ -45,11 +37,10 @@ export function launcherPinRequest(vmi: VmiShape, cpuset: Iterable<number>, cell
 }
 
 /** @throws LauncherPinError if the cpuset has too few CPUs, or too few within single cells for a strict guest */
-export function launcherPins(request: LauncherPinRequest): LauncherPins {
-  const { guest, strict } = request;
+export function launcherPins({ guest, strict, ioThreads = 0, emulator = 0, ...host }: LauncherPinRequest) {
   const cores = guest.sockets * guest.cores;
   if (!(guest.threads >= 1)) throw new LauncherPinError(`a guest core cannot have ${guest.threads} threads`);
-  const pool = new PinPool(request.cells, request.cpuset, guest.threads);
+  const pool = new PinPool(host.cells, host.cpuset, guest.threads);
   const vcpus = pool.takeCores(cores, !strict);
   const missing = cores - vcpus.length / guest.threads;
   if (missing > 0) {
@@ -58,23 +49,13 @@ export function launcherPins(request: LauncherPinRequest): LauncherPins {
       `no CPUs left for ${Math.ceil(missing)} of ${cores} guest cores of ${guest.threads} threads${why}`,
     );
   }
-  const ioThreads = takeThreads(pool, request.ioThreads ?? 0, 'IO threads');
-  const emulator = takeThreads(pool, request.emulator ?? 0, 'emulator CPUs');
-  return { vcpus, ioThreads, emulator, spare: drain(pool) };
-}
-
-function takeThreads(pool: PinPool, count: number, what: string): number[] {
-  return Array.from({ length: count }, (_, i) => {
-    const thread = pool.takeThread();
-    if (thread === undefined) throw new LauncherPinError(`no CPUs left for ${count - i} of ${count} ${what}`);
-    return thread;
-  });
-}
-
-function drain(pool: PinPool): number[] {
-  const rest: number[] = [];
-  for (let thread = pool.takeThread(); thread !== undefined; thread = pool.takeThread()) rest.push(thread);
-  return rest;
+  const take = (count: number, what: string) => {
+    const chosen = pool.takeThreads(count);
+    if (chosen.length === count) return chosen;
+    throw new LauncherPinError(`no CPUs left for ${count - chosen.length} of ${count} ${what}`);
+  };
+  const pins = { vcpus, ioThreads: take(ioThreads, 'IO threads'), emulator: take(emulator, 'emulator CPUs') };
+  return { ...pins, spare: pool.takeThreads(Number.POSITIVE_INFINITY) };
 }
 
 /** In virt-handler's description: cells in order, and in each the CPUs in order. */
@@ -122,10 +103,17 @@ export class PinPool {
     return chosen;
   }
 
-  /** One thread of the first cell that has any, fragments before whole cores. */
-  takeThread(): number | undefined {
-    const cell = this.#cells.find(({ full, fragments }) => full.length > 0 || fragments.length > 0);
-    return cell && (takeFragments(cell, 1) ?? takeFull(cell, 1, this.#threads))?.[0];
+  /** From the first cell that has any, fragments before whole cores; fewer if there are not enough. */
+  takeThreads(count: number): readonly number[] {
+    const chosen: number[] = [];
+    for (const cell of this.#cells) {
+      while (chosen.length < count) {
+        const thread = takeFragments(cell, 1) ?? takeFull(cell, 1, this.#threads);
+        if (thread === undefined) break;
+        chosen.push(...thread);
+      }
+    }
+    return chosen;
   }
 }
 

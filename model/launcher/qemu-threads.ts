@@ -24,26 +24,14 @@ export function qemuThreadRole(name: string): QemuThreadRole {
   return name.startsWith('IO ') && name !== MONITOR ? IO : EMULATOR;
 }
 
-export interface PinnedContainer {
-  /** The cpuset of the container. This code does not change it. */
-  readonly container: CpuSet;
-  readonly vcpus: CpuSet;
-  /** Empty if they are not pinned. */
-  readonly ioThreads: CpuSet;
-}
-
-export interface Housekeeping {
-  /** Never empty. */
-  readonly emulator: CpuSet;
-  /** virt-handler moves every thread except vCPUs into it, so it must contain the pins of the IO threads. */
-  readonly cgroup: CpuSet;
-}
-
 /**
  * All CPUs of the container without a pinned vCPU or IO thread, so that the CPU added for whole cores is used; else
  * those of the IO threads, which then share them. Undefined if vCPUs have every CPU: the emulator is not isolated.
+ * @param cpus the container's cpuset, and the pins; those of IO threads are empty if they are not pinned
+ * @returns `cgroup`: virt-handler moves every thread except vCPUs into it, so it contains the pins of the IO threads
  */
-export function housekeeping({ container, vcpus, ioThreads }: PinnedContainer): Housekeeping | undefined {
+export function housekeeping(cpus: Readonly<Record<'container' | 'vcpus' | 'ioThreads', CpuSet>>) {
+  const { container, vcpus, ioThreads } = cpus;
   const free = container.minus(vcpus);
   if (free.isEmpty) return undefined;
   const alone = free.minus(ioThreads);
@@ -52,7 +40,7 @@ export function housekeeping({ container, vcpus, ioThreads }: PinnedContainer): 
 }
 
 /** A guest with dedicated CPUs whose IO threads have lost their pins. */
-export interface UnpinnedIo {
+interface UnpinnedIo {
   readonly container: CpuSet;
   readonly host: Host;
   readonly vcpus: readonly number[];
@@ -68,23 +56,19 @@ const GUEST_THREADS = [1, 2];
  * The pins of a supplemental IO thread pool, in its order, by the launcher's algorithm: some guest topology must result
  * in exactly the observed pins. Undefined if none does, or if two contradict each other.
  */
-export function ioThreadPins({
-  container,
-  host,
-  vcpus,
-  ioThreads,
-  emulator,
-}: UnpinnedIo): readonly number[] | undefined {
-  const cells = launcherCells(host);
+export function ioThreadPins(guest: UnpinnedIo): readonly number[] | undefined {
+  const { container, vcpus, ioThreads, emulator } = guest;
+  const cells = launcherCells(guest.host);
   const answers = new Map<string, readonly number[]>();
   for (const threads of GUEST_THREADS) {
-    const guest = { sockets: 1, cores: vcpus.length / threads, threads };
-    if (!Number.isInteger(guest.cores)) continue;
+    const topology = { sockets: 1, cores: vcpus.length / threads, threads };
+    if (!Number.isInteger(topology.cores)) continue;
+    // A strict guest that is placed at all is placed in the same way.
+    const request = { cpuset: container, cells, guest: topology, strict: false, ioThreads, emulator: emulator.size };
     try {
-      // A strict guest that is placed at all is placed in the same way.
-      const pins = launcherPins({ cpuset: container, cells, guest, strict: false, ioThreads, emulator: emulator.size });
-      const matchesObservation = areEqual(pins.vcpus, vcpus) && pins.emulator.every((cpu) => emulator.has(cpu));
-      if (matchesObservation) answers.set(pins.ioThreads.join(), pins.ioThreads);
+      const pins = launcherPins(request);
+      const isObserved = pins.vcpus.join() === vcpus.join() && pins.emulator.every((cpu) => emulator.has(cpu));
+      if (isObserved) answers.set(pins.ioThreads.join(), pins.ioThreads);
     } catch (error) {
       if (!(error instanceof LauncherPinError)) throw error;
     }
@@ -96,8 +80,4 @@ export function ioThreadPins({
 export function launcherCells({ cells, cores }: Host): LauncherCells {
   const siblings = new Map(cores.flatMap((core) => [...core].map((cpu) => [cpu, core.toArray()] as const)));
   return cells.map(({ cpus }) => [...cpus].map((cpu) => ({ cpu, siblings: siblings.get(cpu)! })));
-}
-
-function areEqual(a: readonly number[], b: readonly number[]): boolean {
-  return a.length === b.length && a.every((cpu, i) => cpu === b[i]);
 }

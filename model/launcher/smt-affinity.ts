@@ -3,22 +3,16 @@ import { FULL_PCPUS_LABEL, THREADS_PER_CORE_LABEL } from '../names.ts';
 import type { NodeReach } from '../networks/reach.ts';
 import { type NodeRequirement, type NodeTerm, requiredTerms, type SelectingSpec } from './node-selection.ts';
 
-export interface SmtAffinityRequest {
-  readonly cpus: readonly number[];
-  readonly candidates: readonly NodeKind[];
-  readonly reported: readonly NodeKind[];
-}
-
 /**
  * Excludes full-pcpus-only nodes with threads per core that do not divide the pod's CPUs: kube-scheduler then drops
  * them before it calls the extender. One of the two requirements must match. Undefined if no reporting node would
  * reject the pod, or if every candidate would: the extender's refusal then names the reason.
  */
-export function smtAffinity({
-  cpus,
-  candidates,
-  reported,
-}: SmtAffinityRequest): readonly NodeRequirement[] | undefined {
+export function smtAffinity(
+  cpus: readonly number[],
+  candidates: readonly NodeKind[],
+  reported: readonly NodeKind[],
+): readonly NodeRequirement[] | undefined {
   const hopeless = ({ fullPcpusOnly, threadsPerCore }: NodeKind) =>
     fullPcpusOnly && cpus.some((count) => !isAligned(count, threadsPerCore));
   const threads = [...new Set(reported.filter(hopeless).map(({ threadsPerCore }) => threadsPerCore))];
@@ -36,15 +30,11 @@ export function withAlternatives(
 ): readonly NodeTerm[] {
   if (terms === undefined) return alternatives.map((alternative) => ({ matchExpressions: [alternative] }));
   return terms.flatMap((term) => {
-    const has = (term.matchExpressions ?? []).some((matchExpression) =>
-      alternatives.some((other) => isSame(matchExpression, other)),
-    );
+    const expressions = term.matchExpressions ?? [];
+    const has = expressions.some((expression) => alternatives.some((other) => isSame(expression, other)));
     // A term without requirements matches nothing; with an additional one it could match.
     if (has || isEmpty(term)) return [term];
-    return alternatives.map((alternative) => ({
-      ...term,
-      matchExpressions: [...(term.matchExpressions ?? []), alternative],
-    }));
+    return alternatives.map((alternative) => ({ ...term, matchExpressions: [...expressions, alternative] }));
   });
 }
 
@@ -70,11 +60,8 @@ export function beforeSmtAffinity(spec: SelectingSpec): SelectingSpec {
   // A single term of Plumbline's stood for "any node"; a term that was empty before still matches nothing.
   const free = before.some((term, i) => isEmpty(term) && !isEmpty(terms[i]!));
   if (free) return { nodeSelector, tolerations };
-  return {
-    nodeSelector,
-    tolerations,
-    affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: before } } },
-  };
+  const nodeAffinity = { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: before } };
+  return { nodeSelector, tolerations, affinity: { nodeAffinity } };
 }
 
 /** Each as it was before: another term differs only in that it has the other alternative. */
@@ -82,7 +69,7 @@ function originalTermsOf(terms: readonly NodeTerm[]): ReadonlyMap<NodeTerm, Node
   const smtTerms = terms.flatMap((term) => {
     const all = term.matchExpressions ?? [];
     return all.flatMap((requirement, at) => {
-      const rest = { ...term, matchExpressions: without(all, at) };
+      const rest = { ...term, matchExpressions: all.toSpliced(at, 1) };
       return isSmtRequirement(requirement) ? [{ term, rest, key: requirement.key, text: termText(rest) }] : [];
     });
   });
@@ -93,12 +80,8 @@ function originalTermsOf(terms: readonly NodeTerm[]): ReadonlyMap<NodeTerm, Node
   return before;
 }
 
-function without(all: readonly NodeRequirement[], at: number): NodeRequirement[] {
-  return all.filter((_, i) => i !== at);
-}
-
 function termText({ matchExpressions, matchFields }: NodeTerm): string {
-  const plain = (list: readonly NodeRequirement[] | null | undefined) =>
+  const plain = (list: NodeTerm['matchFields']) =>
     (list ?? []).map(({ key, operator, values }) => [key, operator, values ?? []]);
   return JSON.stringify([plain(matchExpressions), plain(matchFields)]);
 }

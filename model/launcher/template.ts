@@ -1,6 +1,6 @@
 import { isAligned } from '../alignment.ts';
 import { cpusText } from '../amounts.ts';
-import { MAX_CPUS } from '../cpu-ranges.ts';
+import { MAX_CPUS } from '../cpu-set.ts';
 import { ParseError, quote } from '../errors.ts';
 import {
   ALIGN_ANNOTATION,
@@ -31,15 +31,10 @@ export interface VmTemplate {
   readonly instancetype: boolean;
 }
 
-export interface TemplateUpdate {
+interface TemplateUpdate {
   readonly previous: VmTemplate;
   /** Whether the object is a VMI. After its creation only KubeVirt changes its vCPUs, by hotplug. */
   readonly instance: boolean;
-}
-
-export interface TemplateFindings {
-  readonly refusals: readonly string[];
-  readonly warnings: readonly string[];
 }
 
 /**
@@ -48,28 +43,20 @@ export interface TemplateFindings {
  * else to it.
  * @param update undefined if the object is new
  */
-export function checkTemplate(
-  current: VmTemplate,
-  update: TemplateUpdate | undefined,
-  gate: boolean,
-): TemplateFindings {
-  const previous = update?.previous;
+export function checkTemplate(current: VmTemplate, update: TemplateUpdate | undefined, gate: boolean) {
+  const { metadata, spec, instancetype } = current;
   const refusals = [
-    ...(update && sameMaskSides(current, update)
-      ? []
-      : maskRefusals({ ...current, vcpusUnknown: current.instancetype })),
-    ...(isSame(current, previous, NUMA_AFFINITY_ANNOTATION) ? [] : requestRefusals(current)),
+    ...(update && sameMaskSides(current, update) ? [] : maskRefusals({ metadata, spec, vcpusUnknown: instancetype })),
+    ...(isSame(current, update?.previous, NUMA_AFFINITY_ANNOTATION) ? [] : requestRefusals(current)),
   ];
-  const { annotations } = current.metadata;
-  const cpu = current.instancetype ? undefined : (current.spec.domain.cpu ?? {});
-  const about = annotationFindings(current.metadata, cpu, gate);
+  const about = annotationFindings(metadata, instancetype ? undefined : (spec.domain.cpu ?? {}), gate);
+  const hasMask = refusals.length === 0 && metadata.annotations?.[CPU_MASK_ANNOTATION] !== undefined;
   const warnings = [
     ...about.map(({ message }) => message),
-    ...choiceWarnings(current.metadata, FIX_CPU_MISMATCH_ANNOTATION, ['false', 'true']),
-    ...choiceWarnings(current.metadata, CPU_MASK_START_ANNOTATION, ['paused', 'running']),
+    ...choiceWarnings(metadata, FIX_CPU_MISMATCH_ANNOTATION, ['false', 'true']),
+    ...choiceWarnings(metadata, CPU_MASK_START_ANNOTATION, ['paused', 'running']),
+    ...(hasMask ? startWarnings(current) : []),
   ];
-  if (refusals.length === 0 && annotations?.[CPU_MASK_ANNOTATION] !== undefined)
-    warnings.push(...startWarnings(current));
   return { refusals, warnings };
 }
 
@@ -77,15 +64,13 @@ export function checkTemplate(
 function choiceWarnings({ annotations }: MetaShape, name: string, values: readonly string[]): string[] {
   const value = annotations?.[name];
   if (value === undefined) return [];
-  if (!values.includes(value)) {
-    const expected = values.toReversed().join(' or ');
+  const expected = values.toReversed().join(' or ');
+  if (!values.includes(value))
     return [
       `annotation ${name} has the unknown value ${quote(value)} and counts as ${values[0]}: expected ${expected}`,
     ];
-  }
-  return annotations?.[CPU_MASK_ANNOTATION] === undefined
-    ? [`annotation ${name} has no effect without ${CPU_MASK_ANNOTATION}`]
-    : [];
+  if (annotations?.[CPU_MASK_ANNOTATION] !== undefined) return [];
+  return [`annotation ${name} has no effect without ${CPU_MASK_ANNOTATION}`];
 }
 
 /** KubeVirt starts no VM with a liveness probe paused, so its mask is not in effect before the guest runs. */
@@ -141,26 +126,16 @@ function requestRefusals({ metadata }: VmTemplate): string[] {
 
 function sameMaskSides(current: VmTemplate, { previous, instance }: TemplateUpdate): boolean {
   if (!isSame(current, previous, CPU_MASK_ANNOTATION)) return false;
-  const [now, before] = [current.spec.domain, previous.spec.domain];
-  const sameVcpus =
-    guestVcpus({ metadata: {}, spec: current.spec }) === guestVcpus({ metadata: {}, spec: previous.spec });
-  return (
-    (instance || sameVcpus) &&
-    (now.cpu?.dedicatedCpuPlacement ?? false) === (before.cpu?.dedicatedCpuPlacement ?? false)
-  );
+  const isDedicated = ({ spec }: VmTemplate) => spec.domain.cpu?.dedicatedCpuPlacement ?? false;
+  return (instance || guestVcpus(current) === guestVcpus(previous)) && isDedicated(current) === isDedicated(previous);
 }
 
-function isSame(current: VmTemplate, previous: VmTemplate | undefined, annotation: string): boolean {
-  return (
-    previous !== undefined && current.metadata.annotations?.[annotation] === previous.metadata.annotations?.[annotation]
-  );
+function isSame({ metadata }: VmTemplate, previous: VmTemplate | undefined, annotation: string): boolean {
+  return previous !== undefined && metadata.annotations?.[annotation] === previous.metadata.annotations?.[annotation];
 }
 
 /** The guest's scheduler then keeps work off vCPUs. Undefined if some node has threads, or none is known. */
-export function threadsWarning(
-  { spec, instancetype }: VmTemplate,
-  candidates: readonly NodeKind[],
-): string | undefined {
+export function threadsWarning({ spec, instancetype }: VmTemplate, candidates: readonly NodeKind[]) {
   const { threads = 1, dedicatedCpuPlacement } = spec.domain.cpu ?? {};
   if (instancetype || dedicatedCpuPlacement !== true || threads <= 1 || candidates.length === 0) return undefined;
   if (candidates.some(({ threadsPerCore }) => threadsPerCore > 1)) return undefined;

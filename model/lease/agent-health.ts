@@ -17,14 +17,12 @@ export class AgentHealth {
 
   changed({ node, renewTime, duration }: AgentLease, now: number): void {
     const before = this.#agents.get(node);
-    const statedDuration = leaseSeconds(duration);
-    const reading = { kind: 'read', renewTime } as const;
-    const observation = observeLease(before?.observation ?? NOTHING_OBSERVED, reading, now, {
-      duration: statedDuration,
-    });
-    const isNews = before === undefined || observation.changedAt !== before.observation.changedAt;
+    const options = { duration: leaseSeconds(duration) };
+    const earlier = before?.observation ?? NOTHING_OBSERVED;
+    const observation = observeLease(earlier, { kind: 'read', renewTime }, now, options);
+    const isNews = before === undefined || observation.changedAt !== earlier.changedAt;
     // A renewal counts for the duration that the Lease had at that time.
-    const lasts = isNews ? statedDuration : Math.min(statedDuration, before.duration);
+    const lasts = isNews ? options.duration : Math.min(options.duration, before.duration);
     this.#agents.set(node, { observation, duration: lasts, renewedAt: isNews ? now : before.renewedAt });
   }
 
@@ -40,11 +38,8 @@ export class AgentHealth {
 
   /** @param listenedAt when the watch last received anything: without that, a Lease without news proves nothing */
   stale(now: number, listenedAt: number | undefined): Set<string> {
-    const stale = new Set<string>();
-    for (const [node, agent] of this.#agents) {
-      const deadline = agent.renewedAt + agent.duration;
-      if (now >= deadline && listenedAt !== undefined && listenedAt >= deadline) stale.add(node);
-    }
-    return stale;
+    const until = Math.min(now, listenedAt ?? Number.NEGATIVE_INFINITY);
+    const stale = [...this.#agents].filter(([, { renewedAt, duration }]) => until >= renewedAt + duration);
+    return new Set(stale.map(([node]) => node));
   }
 }

@@ -1,8 +1,8 @@
 import { countText } from '../amounts.ts';
 import type { DpuConnection } from '../cni/connection-status.ts';
 import { few } from '../errors.ts';
-import { type ManagedFields, ownsField } from '../managed-fields.ts';
 import { DPU_RUN_ANNOTATION } from '../names.ts';
+import { type ManagedFields, ownsField } from '../shapes.ts';
 import { type DpuRestart, parseDpuRun, restartOf, restartText } from './dpu-run.ts';
 import { isReleased, type LeaseFault, type LeaseShape, repairLease } from './repair.ts';
 import { leaseSeconds, MAX_LEASE_SECONDS, MIN_LEASE_SECONDS, parseMicroTime } from './timing.ts';
@@ -53,11 +53,13 @@ export function diagnoseDpu(
   lease: string,
   { node, uid, dpuHost, looks, podsWithoutNetwork, waiting }: DpuSighting,
 ): DpuDiagnosis {
-  const writers = renewalWriters(looks);
+  // Two mean that two agents, or an agent and OVN-Kubernetes, renew it: one may hide that the DPU is dead.
+  const writers = [...new Set(looks.map(renewalWriter).filter((writer) => writer !== undefined))].sort();
   const renewals = looks.filter(({ renewTime }, i) => i > 0 && renewTime !== looks[i - 1]?.renewTime).length;
   const last = looks.at(-1);
-  const problems =
-    last === undefined ? withoutLease(lease, dpuHost) : ofLease(lease, { node, uid, last, looks, writers, renewals });
+  const missing = `lease ${lease} does not exist; the agent on this host (--mode dpu-host) or OVN-Kubernetes creates it`;
+  const withoutLease = dpuHost ? [missing] : [];
+  const problems = last ? ofLease(lease, { node, uid, last, looks, writers, renewals }) : withoutLease;
   const off = isReleased(last?.lease.spec) ? ['its host has turned the health check off'] : [];
   return {
     node,
@@ -68,14 +70,8 @@ export function diagnoseDpu(
   };
 }
 
-function withoutLease(lease: string, dpuHost: boolean): string[] {
-  if (!dpuHost) return [];
-  return [`lease ${lease} does not exist; the agent on this host (--mode dpu-host) or OVN-Kubernetes creates it`];
-}
-
-interface LeaseHistory extends Pick<DpuSighting, 'node' | 'uid' | 'looks'>, Pick<DpuDiagnosis, 'writers' | 'renewals'> {
-  readonly last: LeaseLook;
-}
+type LeaseHistory = Pick<DpuSighting, 'node' | 'uid' | 'looks'> &
+  Pick<DpuDiagnosis, 'writers' | 'renewals'> & { readonly last: LeaseLook };
 
 function ofLease(name: string, { node, uid, last, looks, writers, renewals }: LeaseHistory): string[] {
   const problems: string[] = [];
@@ -95,32 +91,31 @@ function ofLease(name: string, { node, uid, last, looks, writers, renewals }: Le
     for (const fault of faults) problems.push(`lease ${name} ${FAULTS[fault]}; the agent on the host corrects that`);
   }
   const watched = (last.at - (looks[0]?.at ?? last.at)) / 1000;
+  const check = 'check the DPU, its Open vSwitch and the agent on it';
   if (isLongExpired(last)) {
-    const check = 'check the DPU, its Open vSwitch and the agent on it';
-    problems.push(
-      `lease ${name} expired after its last renewal, ${last.renewTime}; ${check}; if its health check was turned off, delete the lease`,
-    );
+    const since = `expired after its last renewal, ${last.renewTime}`;
+    problems.push(`lease ${name} ${since}; ${check}; if its health check was turned off, delete the lease`);
   } else if (!released && renewals === 0 && watched >= duration / 2) {
-    const since =
-      last.renewTime === undefined ? 'has never been renewed' : `was not renewed in ${Math.round(watched)} s`;
-    problems.push(`lease ${name} ${since}; check the DPU, its Open vSwitch and the agent on it`);
+    const ago = `was not renewed in ${Math.round(watched)} s`;
+    problems.push(`lease ${name} ${last.renewTime === undefined ? 'has never been renewed' : ago}; ${check}`);
   }
   return problems;
 }
 
 /** By more than clocks may differ, so that no one needs to watch it. */
 export function isLongExpired({ at, lease, renewTime }: LeaseLook): boolean {
-  const renewed = renewTime === undefined ? undefined : parseMicroTime(renewTime);
-  if (renewed === undefined || isReleased(lease.spec)) return false;
-  const age = at / 1000 - Number(renewed / 1000n) / 1000;
+  const age = ageSeconds({ at, renewTime });
+  if (age === undefined || isReleased(lease.spec)) return false;
   return age > leaseSeconds(lease.spec?.leaseDurationSeconds) + NOTABLE_SKEW_SECONDS;
 }
 
-function ofRestart(
-  name: string,
-  last: LeaseLook | undefined,
-  podsWithoutNetwork: DpuSighting['podsWithoutNetwork'],
-): string[] {
+/** Of the last renewal, by two clocks. */
+function ageSeconds({ at, renewTime = '' }: Pick<LeaseLook, 'at' | 'renewTime'>): number | undefined {
+  const renewed = parseMicroTime(renewTime);
+  return renewed === undefined ? undefined : at / 1000 - Number(renewed / 1000n) / 1000;
+}
+
+function ofRestart(name: string, last: LeaseLook | undefined, podsWithoutNetwork: readonly string[]): string[] {
   const restart = lastRestart(last?.lease);
   if (restart === undefined || podsWithoutNetwork.length === 0) return [];
   const pods = few(podsWithoutNetwork, MAX_NAMED_PODS, MAX_POD_CHARACTERS).join(', ');
@@ -138,18 +133,15 @@ export function lastRestart(lease: LeaseShape | undefined): DpuRestart | undefin
 
 function ofPods(waiting: DpuSighting['waiting']): string[] {
   if (waiting.length === 0) return [];
-  const named = waiting.slice(0, MAX_NAMED_PODS).map(({ pod, network, state, reason }) => {
-    const answer = state === 'absent' ? 'no answer' : reason;
-    return `${pod} (${network}: ${answer})`;
-  });
+  const named = waiting
+    .slice(0, MAX_NAMED_PODS)
+    .map(({ pod, network, state, reason }) => `${pod} (${network}: ${state === 'absent' ? 'no answer' : reason})`);
   const rest = waiting.length > MAX_NAMED_PODS ? ` and ${waiting.length - MAX_NAMED_PODS} more` : '';
   return [`the DPU has not connected ${named.join(', ')}${rest}; check ovnkube on the DPU`];
 }
 
 function skew(last: LeaseLook | undefined): string[] {
-  const renewed = last?.renewTime === undefined ? undefined : parseMicroTime(last.renewTime);
-  if (last === undefined || renewed === undefined) return [];
-  const ahead = Math.round(Number(renewed / 1000n) / 1000 - last.at / 1000);
+  const ahead = Math.round(-((last && ageSeconds(last)) ?? 0));
   if (ahead < NOTABLE_SKEW_SECONDS) return [];
   return [`its clock is at least ${ahead} s ahead of this one; this is harmless, because no component compares clocks`];
 }
@@ -162,10 +154,4 @@ interface WriterSample {
 /** Undefined if the API server has not recorded it. */
 export function renewalWriter({ managedFields }: WriterSample): string | undefined {
   return managedFields.find((entry) => ownsField(entry, ['spec', 'renewTime']))?.manager;
-}
-
-/** Two mean that two agents, or an agent and OVN-Kubernetes, renew it: one may hide that the DPU is dead. */
-function renewalWriters(samples: readonly WriterSample[]): string[] {
-  const writers = samples.map(renewalWriter).filter((writer) => writer !== undefined);
-  return [...new Set(writers)].sort();
 }

@@ -1,8 +1,7 @@
 import * as z from 'zod';
 import { connectionsWrittenAt, dpuConnections } from '../cni/connection-status.ts';
 import { parseJson } from '../json.ts';
-import type { ManagedFields } from '../managed-fields.ts';
-import type { ConditionShape } from '../shapes.ts';
+import type { ConditionShape, ManagedFields, Optional } from '../shapes.ts';
 
 const MAX_RECORD_CHARACTERS = 2048;
 const MAX_ID_CHARACTERS = 64;
@@ -82,13 +81,10 @@ export interface NetworkedPod {
     readonly managedFields?: readonly ManagedFields[] | undefined;
   };
   readonly spec: { readonly hostNetwork?: boolean | undefined };
-  readonly status?:
-    | {
-        readonly phase?: string | undefined;
-        readonly conditions?: readonly ConditionShape[] | null | undefined;
-      }
-    | null
-    | undefined;
+  readonly status?: Optional<{
+    readonly phase?: string | undefined;
+    readonly conditions?: Optional<readonly ConditionShape[]>;
+  }>;
 }
 
 /**

@@ -70,12 +70,7 @@ export function observeLease(
   if (reading.renewTime === before.renewTime) return answered;
   if (before.since === undefined) return { ...answered, renewTime: reading.renewTime };
   const inRow = before.changedAt !== undefined && now - before.changedAt < options.duration;
-  return {
-    ...answered,
-    renewTime: reading.renewTime,
-    changedAt: now,
-    changes: inRow ? before.changes + 1 : 1,
-  };
+  return { ...answered, renewTime: reading.renewTime, changedAt: now, changes: inRow ? before.changes + 1 : 1 };
 }
 
 /** @param now seconds of the monotonic clock, not before any reading */
@@ -124,22 +119,16 @@ export function renewalTime(age: number, nowMilliseconds: number): string {
 /** For an Event or a pod's message. */
 export function describeLease(
   { state, age }: LeaseVerdict,
-  {
-    lease,
-    duration,
-    nowMilliseconds,
-  }: { readonly lease: string; readonly duration: number; readonly nowMilliseconds: number },
+  about: { readonly lease: string; readonly duration: number; readonly nowMilliseconds: number },
 ): string {
+  const { lease, duration, nowMilliseconds } = about;
   const time = age === undefined ? undefined : renewalTime(age, nowMilliseconds);
   const renewed = time === undefined ? 'has no observed renewal' : `was last renewed ${time}`;
-  switch (state) {
-    case 'alive':
-      return `its lease ${lease} was renewed ${time ?? 'now'}`;
-    case 'unproven':
-      return `its lease ${lease} has no observed renewal yet; check the agent on the DPU`;
-    case 'dead':
-      return `its lease ${lease} ${renewed}; the limit is ${duration} s; check the DPU and the agent on it`;
-    case 'unknown':
-      return `the API server does not answer, and lease ${lease} ${renewed}`;
-  }
+  const texts: Readonly<Record<LeaseState, string>> = {
+    alive: `its lease ${lease} was renewed ${time ?? 'now'}`,
+    unproven: `its lease ${lease} has no observed renewal yet; check the agent on the DPU`,
+    dead: `its lease ${lease} ${renewed}; the limit is ${duration} s; check the DPU and the agent on it`,
+    unknown: `the API server does not answer, and lease ${lease} ${renewed}`,
+  };
+  return texts[state];
 }

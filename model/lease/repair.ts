@@ -1,18 +1,15 @@
 import { DPU_LEASE_HOLDER } from '../names.ts';
-import type { OwnerReference } from '../shapes.ts';
+import type { Optional, OwnerReference } from '../shapes.ts';
 
 export interface LeaseShape {
   readonly metadata: {
-    readonly ownerReferences?: readonly OwnerReference[] | null | undefined;
+    readonly ownerReferences?: Optional<readonly OwnerReference[]>;
     readonly annotations?: Readonly<Record<string, string>> | undefined;
   };
-  readonly spec?:
-    | {
-        readonly holderIdentity?: string | null | undefined;
-        readonly leaseDurationSeconds?: number | null | undefined;
-      }
-    | null
-    | undefined;
+  readonly spec?: Optional<{
+    readonly holderIdentity?: Optional<string>;
+    readonly leaseDurationSeconds?: Optional<number>;
+  }>;
 }
 
 /** Not renewTime: only the DPU renews. */
@@ -24,7 +21,7 @@ interface LeaseForm {
 
 export type LeaseFault = 'no-owner' | 'foreign-owner' | 'owner-fields' | 'holder' | 'duration';
 
-export type LeaseRepair =
+type LeaseRepair =
   | { readonly kind: 'none' }
   /** Without a renewTime. */
   | { readonly kind: 'create'; readonly form: LeaseForm }
@@ -44,46 +41,29 @@ export interface LeaseSubject {
  * block the node's deletion), and must name the DPU as holder.
  */
 export function repairLease(lease: LeaseShape | undefined, subject: LeaseSubject): LeaseRepair {
-  const form = leaseForm(subject);
+  const { nodeName: name, nodeUid: uid, duration } = subject;
+  const owner = { apiVersion: 'v1', kind: 'Node', name, uid, controller: true, blockOwnerDeletion: false };
+  const form: LeaseForm = {
+    ownerReferences: [owner],
+    holderIdentity: DPU_LEASE_HOLDER,
+    leaseDurationSeconds: duration,
+  };
   if (lease === undefined) return { kind: 'create', form };
-  const faults = faultsOf(lease, form);
+  const owners = lease.metadata.ownerReferences ?? [];
+  const present = owners.find((reference) => reference.uid === uid);
+  const faults: LeaseFault[] = [];
+  if (owners.length === 0) faults.push('no-owner');
+  else if (present === undefined || owners.length > 1) faults.push('foreign-owner');
+  if (present !== undefined && !sameOwner(present, owner)) faults.push('owner-fields');
+  if (lease.spec?.holderIdentity !== form.holderIdentity) faults.push('holder');
+  if (lease.spec?.leaseDurationSeconds !== form.leaseDurationSeconds) faults.push('duration');
   return faults.length === 0 ? { kind: 'none' } : { kind: 'repair', form, faults };
 }
 
-/** The form of the lease for a node's DPU. */
-function leaseForm({ nodeName, nodeUid, duration }: LeaseSubject): LeaseForm {
-  const owner: OwnerReference = {
-    apiVersion: 'v1',
-    kind: 'Node',
-    name: nodeName,
-    uid: nodeUid,
-    controller: true,
-    blockOwnerDeletion: false,
-  };
-  return { ownerReferences: [owner], holderIdentity: DPU_LEASE_HOLDER, leaseDurationSeconds: duration };
-}
-
-function faultsOf(lease: LeaseShape, form: LeaseForm): LeaseFault[] {
-  const faults: LeaseFault[] = [];
-  const owners = lease.metadata.ownerReferences ?? [];
-  const [desiredOwner] = form.ownerReferences;
-  const currentOwner = owners.find(({ uid }) => uid === desiredOwner.uid);
-  if (owners.length === 0) faults.push('no-owner');
-  else if (currentOwner === undefined || owners.length > 1) faults.push('foreign-owner');
-  if (currentOwner !== undefined && !sameOwner(currentOwner, desiredOwner)) faults.push('owner-fields');
-  if (lease.spec?.holderIdentity !== form.holderIdentity) faults.push('holder');
-  if (lease.spec?.leaseDurationSeconds !== form.leaseDurationSeconds) faults.push('duration');
-  return faults;
-}
-
-/** The API omits booleans that are false. */
 function sameOwner(a: OwnerReference, b: OwnerReference): boolean {
-  return (
-    a.apiVersion === b.apiVersion &&
-    a.kind === b.kind &&
-    a.name === b.name &&
-    Boolean(a.controller) === Boolean(b.controller) &&
-    Boolean(a.blockOwnerDeletion) === Boolean(b.blockOwnerDeletion)
+  // The API omits booleans that are false.
+  return (['apiVersion', 'kind', 'name', 'controller', 'blockOwnerDeletion'] as const).every(
+    (field) => (a[field] || false) === (b[field] || false),
   );
 }
 
@@ -91,6 +71,6 @@ function sameOwner(a: OwnerReference, b: OwnerReference): boolean {
 export const RELEASED_HOLDER = '';
 
 /** Whether the host of a DPU has released its Lease, so that missing renewals have no meaning. */
-export function isReleased(spec: { readonly holderIdentity?: string | null | undefined } | null | undefined): boolean {
+export function isReleased(spec: Optional<{ readonly holderIdentity?: Optional<string> }>): boolean {
   return spec?.holderIdentity === RELEASED_HOLDER;
 }

@@ -51,15 +51,20 @@ const parseItems = goJsonParser(Object.keys(jsonForm.element.shape));
  * Source: Network Plumbing Working Group, Multi-Network De-facto Standard 1.3; multus-cni, pkg/k8sclient.
  */
 export function parseAttachments(text: string, namespace: string): readonly Attachment[] {
-  if (text.length > MAX_CHARACTERS) throw refusal(text, `it has more than ${MAX_CHARACTERS} characters`);
+  const refusal = (why: string, cause?: unknown) => new ParseError(WHAT, text, why, { cause });
+  if (text.length > MAX_CHARACTERS) throw refusal(`it has more than ${MAX_CHARACTERS} characters`);
   if (text.trim() === '') return [];
-  if (/[[{"]/.test(text)) return parseJson(text, namespace);
-  const items = text.split(',', MAX_ATTACHMENTS + 1);
-  if (items.length > MAX_ATTACHMENTS) throw tooMany(text);
-  return items.map((item) => parseItem(item, text, namespace));
+  const items = /[[{"]/.test(text) ? parseJson(text, refusal) : text.split(',', MAX_ATTACHMENTS + 1);
+  if (items.length > MAX_ATTACHMENTS) throw refusal(`it has more than ${MAX_ATTACHMENTS} items`);
+  return items.map((item) => {
+    const { interface: name, ...parsed } = typeof item === 'string' ? parseItem(item, refusal) : item;
+    if (name && name.length > MAX_INTERFACE_CHARACTERS)
+      throw refusal(`interface name ${quote(name)} is longer than ${MAX_INTERFACE_CHARACTERS} characters`);
+    const ref = { namespace: parsed.namespace || namespace, name: parsed.name };
+    return name ? { ...ref, interface: name } : ref;
+  });
 }
 
-/** The reference for messages: `namespace/name`. */
 export function refText(ref: NetworkRef): string {
   return `${ref.namespace}/${ref.name}`;
 }
@@ -70,54 +75,34 @@ export function parseRef(text: string, namespace: string): NetworkRef {
   return slash < 0 ? { namespace, name: text } : { namespace: text.slice(0, slash), name: text.slice(slash + 1) };
 }
 
-function parseJson(text: string, namespace: string): readonly Attachment[] {
+type Refusal = (why: string, cause?: unknown) => ParseError;
+type Item = z.infer<typeof jsonForm>[number];
+
+function parseJson(text: string, refusal: Refusal): readonly Item[] {
   let data: unknown;
   try {
     data = parseItems(text);
   } catch (cause) {
-    const expected = 'expected a list of objects, or name,namespace/name@interface';
-    throw refusal(text, `it looks like JSON and is not; ${expected}`, cause);
+    throw refusal('it looks like JSON and is not; expected a list of objects, or name,namespace/name@interface', cause);
   }
-  if (Array.isArray(data) && data.length > MAX_ATTACHMENTS) throw tooMany(text);
-  const parsed = jsonForm.safeParse(data);
-  if (!parsed.success) {
-    const issue = parsed.error.issues[0];
-    throw refusal(text, `${issue?.path.join('.') || 'it'}: ${issueText(issue?.message ?? 'unexpected content')}`);
-  }
-  return parsed.data.map((item) => {
-    checkInterface(item.interface ?? '', text);
-    return attachment(item.namespace || namespace, item.name, item.interface ?? '');
-  });
+  // Before they are checked one by one.
+  if (Array.isArray(data) && data.length > MAX_ATTACHMENTS) return data as Item[];
+  const { data: items, error } = jsonForm.safeParse(data);
+  if (items !== undefined) return items;
+  const issue = error.issues[0];
+  throw refusal(`${issue?.path.join('.') || 'it'}: ${issueText(issue?.message ?? 'unexpected content')}`);
 }
 
-function parseItem(item: string, text: string, namespace: string): Attachment {
+function parseItem(item: string, refusal: Refusal): Item {
   const trimmed = item.trim();
   const [path = '', interfaceName, ...extra] = trimmed.split('@');
-  if (extra.length > 0) throw refusal(text, `${quote(trimmed)} has more than one @`);
+  if (extra.length > 0) throw refusal(`${quote(trimmed)} has more than one @`);
   const parts = path.split('/');
-  if (parts.length > 2) throw refusal(text, `${quote(trimmed)} has more than one /`);
-  const [name = '', itsNamespace] = parts.reverse();
-  for (const part of [name, itsNamespace, interfaceName]) {
+  if (parts.length > 2) throw refusal(`${quote(trimmed)} has more than one /`);
+  const [name = '', namespace] = parts.reverse();
+  for (const part of [name, namespace, interfaceName]) {
     const rule = 'must be lower-case letters, digits and inner hyphens (other names need the JSON form)';
-    if (part && !SHORT_NAME.test(part)) throw refusal(text, `${quote(part)} ${rule}`);
+    if (part && !SHORT_NAME.test(part)) throw refusal(`${quote(part)} ${rule}`);
   }
-  checkInterface(interfaceName, text);
-  return attachment(itsNamespace || namespace, name, interfaceName);
-}
-
-function tooMany(text: string): ParseError {
-  return refusal(text, `it has more than ${MAX_ATTACHMENTS} items`);
-}
-
-function refusal(text: string, why: string, cause?: unknown): ParseError {
-  return new ParseError(WHAT, text, why, { cause });
-}
-
-function checkInterface(name: string | undefined, text: string): void {
-  if (name === undefined || name.length <= MAX_INTERFACE_CHARACTERS) return;
-  throw refusal(text, `interface name ${quote(name)} is longer than ${MAX_INTERFACE_CHARACTERS} characters`);
-}
-
-function attachment(namespace: string, name: string, interfaceName: string | undefined): Attachment {
-  return interfaceName ? { namespace, name, interface: interfaceName } : { namespace, name };
+  return { name, namespace, interface: interfaceName };
 }

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { issuesText, quote } from '../errors.ts';
-import { goJsonParser, isObject } from '../json.ts';
+import { goJsonParser, isObject, resultOrNone } from '../json.ts';
 
 /** They modify an interface which another plugin of the list has created. */
 const CHAINED = new Set(['dpu-gate', 'plumbline-gate', 'tuning', 'sbr', 'portmap', 'bandwidth', 'firewall', 'vrf']);
@@ -58,14 +58,11 @@ type OvnConfig = z.infer<typeof ovnConfig>;
 const parseFields = goJsonParser([...Object.keys(config.shape), ...Object.keys(ovnConfig.shape)]);
 
 /** An object in JSON; undefined if the text is none, or longer than what is parsed. */
-export function parseCniJson(json: string): { readonly plugins?: unknown; readonly name?: unknown } | undefined {
-  if (json.length > MAX_CHARACTERS) return undefined;
-  try {
-    const data = parseFields(json);
-    return isObject(data) && pluginsIn(data) <= MAX_PLUGINS ? data : undefined;
-  } catch {
-    return undefined;
-  }
+function parseCniJson(json: string): { readonly plugins?: unknown; readonly name?: unknown } | undefined {
+  const data = json.length > MAX_CHARACTERS ? undefined : resultOrNone(() => parseFields(json));
+  if (!isObject(data)) return undefined;
+  const { plugins } = data;
+  return Array.isArray(plugins) && plugins.length > MAX_PLUGINS ? undefined : data;
 }
 
 /** The plugin that creates the interface, with the network's name; or why there is none. */
@@ -78,11 +75,6 @@ export function mainPlugin(json: string): Plugin | 'invalid-json' | 'no-config' 
   const main = plugins.map(unwrapped).find(({ type }) => type !== undefined && !CHAINED.has(type));
   if (main === undefined) return 'no-config';
   return { ...main, name: single.name ?? main.name };
-}
-
-/** Counts the plugins before they are parsed. */
-function pluginsIn({ plugins }: { readonly plugins?: unknown }): number {
-  return Array.isArray(plugins) ? plugins.length : 0;
 }
 
 function unwrapped({ delegate, ...conf }: z.infer<typeof wrapping>): Plugin {
@@ -135,8 +127,7 @@ function ovnFault(plugin: unknown, whole: object, nadName: string | undefined): 
   const { data: conf, error } = ovnConfig.safeParse({ ...(plugin as object), name });
   if (conf === undefined) return issuesText(error);
   // Without a topology, the definition is for the default network, whatever its names are.
-  if (conf.topology === '') return fieldFault(conf);
-  return nameFault(conf, nadName) ?? fieldFault(conf);
+  return (conf.topology === '' ? undefined : nameFault(conf, nadName)) ?? fieldFault(conf);
 }
 
 function nameFault({ name, netAttachDefName, topology }: OvnConfig, nadName: string | undefined): string | undefined {
@@ -165,8 +156,7 @@ function fieldFault(conf: OvnConfig): string | undefined {
     [isLayer2 && role === 'primary' && conf.subnets === '', 'a primary layer2 network needs subnets'],
     [isLocalnet && (vlanID < 0 || vlanID > MAX_VLAN_ID), `vlanID ${vlanID} is not between 1 and ${MAX_VLAN_ID}`],
   ];
-  for (const field of ['infrastructureSubnets', 'reservedSubnets', 'defaultGatewayIPs'] as const) {
+  for (const field of ['infrastructureSubnets', 'reservedSubnets', 'defaultGatewayIPs'] as const)
     faults.push([!isLayer2 && conf[field] !== '', `${field} needs layer2`]);
-  }
   return faults.flatMap(([isFault, text]) => (isFault ? [text] : [])).join('; ') || undefined;
 }

@@ -49,8 +49,7 @@ export function parseBridgeMappings(
   return text.split(',').flatMap((pair) => {
     if (pair.trim() === '') return [];
     const colon = pair.indexOf(':');
-    const physnet = pair.slice(0, colon).trim();
-    const bridge = pair.slice(colon + 1).trim();
+    const [physnet, bridge] = [pair.slice(0, colon).trim(), pair.slice(colon + 1).trim()];
     if (colon < 0 || physnet === '' || bridge === '') ignored(pair, 'maps nothing');
     else if (mappedPhysnets.has(physnet)) ignored(pair, 'is the second for its physnet');
     else {
@@ -59,13 +58,6 @@ export function parseBridgeMappings(
     }
     return [];
   });
-}
-
-/** If physnets share a bridge, the first one stands for all: they share its uplinks. */
-function physnetsByBridge(mappings: readonly BridgeMapping[]): ReadonlyMap<string, string> {
-  const physnets = new Map<string, string>();
-  for (const { physnet, bridge } of mappings) if (!physnets.has(bridge)) physnets.set(bridge, physnet);
-  return physnets;
 }
 
 export type ConfiguredContext = Pick<NetworkContext, 'bridgePhysnets' | 'interfacePhysnets'>;
@@ -88,8 +80,10 @@ export function parseConfiguredContext(data: unknown): ConfiguredContext {
   const parsed = schema.safeParse(data ?? {});
   if (!parsed.success) throw new NetworkContextError(`network context: ${firstIssue(parsed.error)}`);
   const { bridgeMappings = '', interfacePhysnets = {} } = parsed.data;
+  // If physnets share a bridge, the first one stands for all: they share its uplinks.
+  const mappings = parseBridgeMappings(bridgeMappings).toReversed();
   return {
-    bridgePhysnets: physnetsByBridge(parseBridgeMappings(bridgeMappings)),
+    bridgePhysnets: new Map(mappings.map(({ physnet, bridge }) => [bridge, physnet])),
     interfacePhysnets: new Map(Object.entries(interfacePhysnets)),
   };
 }

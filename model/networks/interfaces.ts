@@ -79,11 +79,7 @@ function podInterface(sources: InterfaceSources, defaultNetwork: string | undefi
       ? guest?.multus && parseRef(guest.multus.networkName, namespace)
       : parseAttachments(defaultNetwork, namespace)[0];
   const ref = chosen ?? primary;
-  return {
-    name: guest?.name ?? 'eth0',
-    role: 'pod',
-    ref: ref && { namespace: ref.namespace, name: ref.name },
-  };
+  return { name: guest?.name ?? 'eth0', role: 'pod', ref: ref && { namespace: ref.namespace, name: ref.name } };
 }
 
 function named(
@@ -118,30 +114,24 @@ const EXAMPLE = 'expected an object of names and affinities, as in {"dpdk-east":
 
 /** Parses `{"<interface or network name>": "required" | …}`. @throws ParseError naming the wrong entry */
 export function parseAffinities(text: string): AffinityByInterface {
+  const refusal = (why: string, cause?: unknown) => new ParseError(WHAT, text, why, { cause });
   if (text.length > MAX_ANNOTATION_CHARACTERS)
-    throw new ParseError(WHAT, text, `it has more than ${MAX_ANNOTATION_CHARACTERS} characters`);
+    throw refusal(`it has more than ${MAX_ANNOTATION_CHARACTERS} characters`);
   if (text.trim() === '') return new Map();
   let data: unknown;
   try {
     data = JSON.parse(text);
   } catch (cause) {
-    throw new ParseError(WHAT, text, `it is not JSON; ${EXAMPLE}`, { cause });
+    throw refusal(`it is not JSON; ${EXAMPLE}`, cause);
   }
-  if (!isObject(data)) throw new ParseError(WHAT, text, EXAMPLE);
+  if (!isObject(data)) throw refusal(EXAMPLE);
   // Not by a record of zod, which drops the name `__proto__`.
-  const entries = Object.entries(data);
-  if (entries.length > MAX_REQUESTED_NETWORKS)
-    throw new ParseError(WHAT, text, `it has more than ${MAX_REQUESTED_NETWORKS} names`);
-  return new Map(
-    entries.map(([name, value]) => {
-      const affinity = AFFINITIES.find((candidate) => candidate === value);
-      if (affinity !== undefined) return [name, affinity];
-      const quoted = typeof value === 'string' ? quote(value) : quote(JSON.stringify(value));
-      throw new ParseError(
-        WHAT,
-        text,
-        `${quote(name)} has the value ${quoted}; expected one of ${AFFINITIES.join(', ')}`,
-      );
-    }),
-  );
+  const entries = Object.entries(data).map(([name, value]): [string, Affinity] => {
+    const affinity = AFFINITIES.find((candidate) => candidate === value);
+    if (affinity !== undefined) return [name, affinity];
+    const quoted = quote(typeof value === 'string' ? value : JSON.stringify(value));
+    throw refusal(`${quote(name)} has the value ${quoted}; expected one of ${AFFINITIES.join(', ')}`);
+  });
+  if (entries.length > MAX_REQUESTED_NETWORKS) throw refusal(`it has more than ${MAX_REQUESTED_NETWORKS} names`);
+  return new Map(entries);
 }

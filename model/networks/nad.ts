@@ -1,14 +1,13 @@
 import { NAD_PHYSNET_ANNOTATION } from '../names.ts';
+import type { MetaShape, Optional } from '../shapes.ts';
 import { mainPlugin, type NadRefusal, type Plugin, refusalOf } from './cni-config.ts';
 import type { NetworkContext } from './context.ts';
 
 interface NadShape {
-  readonly metadata: {
-    readonly name?: string | undefined;
-    readonly namespace?: string | undefined;
-    readonly annotations?: Readonly<Record<string, string>> | null | undefined;
+  readonly metadata: Pick<MetaShape, 'name' | 'namespace'> & {
+    readonly annotations?: Optional<Readonly<Record<string, string>>>;
   };
-  readonly spec?: { readonly config?: string | null | undefined } | null | undefined;
+  readonly spec?: Optional<{ readonly config?: Optional<string> }>;
 }
 
 /** The same as of a qualified name. */
@@ -31,11 +30,14 @@ export type NetworkClass =
   /** Through its own device, whose device plugin reports the NUMA node to the kubelet. */
   | { readonly kind: 'device'; readonly resourceName?: string }
   /** Through nothing with a known NUMA node: a Linux bridge, or an interface without a physnet. */
-  | { readonly kind: 'none'; readonly bridge?: string; readonly interface?: string; readonly warning?: NadWarning }
+  | {
+      readonly kind: 'none';
+      readonly bridge?: string;
+      readonly interface?: string;
+      readonly warning?: 'invalid-json' | 'no-config' | 'unknown-topology';
+    }
   /** Unknown: the definition, or an object that it refers to, does not exist. */
   | { readonly kind: 'unknown'; readonly warning: 'not-found' | 'no-subnet' };
-
-export type NadWarning = 'invalid-json' | 'no-config' | 'unknown-topology';
 
 /** Never throws. */
 export function nadFacts(nad: NadShape): NadFacts {
@@ -59,8 +61,7 @@ function bounded(value: string | undefined): string | undefined {
 /** From the definition and the context only. Never throws: multus refuses a configuration that cannot be parsed. */
 export function classifyNad({ physnet, resourceName, main }: NadFacts, context: NetworkContext): NetworkClass {
   if (physnet !== undefined) return { kind: 'physnet', physnet };
-  if (typeof main === 'string') return { kind: 'none', warning: main };
-  return classifyPlugin(main, resourceName, context);
+  return typeof main === 'string' ? { kind: 'none', warning: main } : classifyPlugin(main, resourceName, context);
 }
 
 /** Whether the definition is for a primary user-defined network, which replaces the pod network. */
@@ -76,8 +77,7 @@ function classifyPlugin(conf: Plugin, resourceName: string | undefined, context:
       return classifyKubeOvn(conf, context);
     case 'ovs': {
       // Without a bridge the plugin derives one from its virtual function.
-      if (conf.bridge === undefined)
-        return resourceName === undefined ? { kind: 'none' } : { kind: 'device', resourceName };
+      if (conf.bridge === undefined) return resourceName ? { kind: 'device', resourceName } : { kind: 'none' };
       const physnet = context.bridgePhysnets.get(conf.bridge);
       return physnet === undefined ? { kind: 'none', bridge: conf.bridge } : { kind: 'physnet', physnet };
     }

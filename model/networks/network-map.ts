@@ -7,8 +7,7 @@ import type { NodeNetworks } from './reach.ts';
  * An administrator's map of networks to NUMA nodes, which overrides discovery (unknown NUMA nodes, DPUs, corrections):
  * `- nodeSelector: { rack: a } # absent: every node`, `physnets: { physnet0: { numaNodes: [0] } }`, `tunnel: …`
  */
-export type NetworkMap = readonly NetworkMapEntry[];
-export type NetworkMapEntry = z.infer<typeof entry>;
+export type NetworkMap = readonly z.infer<typeof entry>[];
 
 const MAX_CHARACTERS = 200;
 
@@ -84,29 +83,21 @@ export function overlayNetworkMap(
 ): { readonly networks: NodeNetworks; readonly drift: readonly Drift[] } {
   if (map === undefined) return { networks: discovered, drift: [] };
   const drift: Drift[] = [];
-  const compare = (physnet: string | undefined, mapped: CpuSet, physnetCells: CpuSet | undefined) => {
-    if (physnetCells === undefined || !physnetCells.equals(mapped))
-      drift.push({ physnet, mapped, discovered: physnetCells });
+  const compare = (physnet: string | undefined, mapped: CpuSet, cells: CpuSet | undefined) => {
+    if (!cells?.equals(mapped)) drift.push({ physnet, mapped, discovered: cells });
   };
   for (const [name, cells] of map.physnets) compare(name, cells, discovered.physnets.get(name));
   if (map.tunnel !== undefined) compare(undefined, map.tunnel, discovered.tunnel);
   return {
-    networks: {
-      physnets: new Map([...discovered.physnets, ...map.physnets]),
-      tunnel: map.tunnel ?? discovered.tunnel,
-    },
+    networks: { physnets: new Map([...discovered.physnets, ...map.physnets]), tunnel: map.tunnel ?? discovered.tunnel },
     drift,
   };
 }
 
 function cellsOf(what: string, ids: readonly number[], host: CpuSet): CpuSet {
   const foreign = [...new Set(ids)].filter((id) => !host.has(id));
-  if (foreign.length > 0) {
-    const [nodes, verb] = foreign.length === 1 ? ['node', 'is'] : ['nodes', 'are'];
-    const missing = cut(foreign.join(', '), MAX_CHARACTERS);
-    throw new NetworkMapError(
-      `network map: NUMA ${nodes} ${missing} of ${cut(what, MAX_CHARACTERS)} ${verb} not on this host, which has ${host}`,
-    );
-  }
-  return CpuSet.of(ids);
+  if (foreign.length === 0) return CpuSet.of(ids);
+  const [nodes, verb] = foreign.length === 1 ? ['node', 'is'] : ['nodes', 'are'];
+  const missing = `NUMA ${nodes} ${cut(foreign.join(', '), MAX_CHARACTERS)} of ${cut(what, MAX_CHARACTERS)}`;
+  throw new NetworkMapError(`network map: ${missing} ${verb} not on this host, which has ${host}`);
 }

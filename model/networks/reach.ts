@@ -37,36 +37,26 @@ export interface OutOfReach {
  * which is certain to be near each network only for a guest too large to miss one.
  */
 export function outOfReach(guest: Guest, located: readonly Located[], node: NodeRooms): OutOfReach | undefined {
+  const { cpus, spansCells } = guest;
   const [first, ...rest] = located;
-  if (first === undefined || guest.cpus === 0) return undefined;
+  if (first === undefined || cpus === 0) return undefined;
   const shared = rest.reduce((common, { cells }) => common.intersect(cells), first.cells);
-  if (!guest.spansCells) return shared.isEmpty ? apart(located) : tooLarge(guest, located, shared, node);
-  return shared.isEmpty ? uncertain(guest, located, node) : undefined;
-}
-
-function apart(located: readonly Located[]): OutOfReach {
-  return {
-    reason: 'cannot-split',
-    text: `the kubelet cannot split the CPUs: ${locationsText(located)}, and they have no common NUMA node`,
-  };
-}
-
-function tooLarge(
-  { cpus }: Guest,
-  located: readonly Located[],
-  shared: CpuSet,
-  node: NodeRooms,
-): OutOfReach | undefined {
+  if (spansCells) return shared.isEmpty ? uncertain(cpus, located, node) : undefined;
+  if (shared.isEmpty) return cannotSplit(`${locationsText(located)}, and they have no common NUMA node`);
   const room = roomOn(node, (cell) => shared.has(cell));
   if (cpus <= room) return undefined;
   const text = `${locationsText(located)}, where pods can have ${cpusText(room)} at most, and it requests ${cpus}`;
   return { reason: 'larger-than-cells', text, excess: cpus - room };
 }
 
-function uncertain({ cpus }: Guest, located: readonly Located[], node: NodeRooms): OutOfReach | undefined {
+function cannotSplit(why: string): OutOfReach {
+  return { reason: 'cannot-split', text: `the kubelet cannot split the CPUs: ${why}` };
+}
+
+function uncertain(cpus: number, located: readonly Located[], node: NodeRooms): OutOfReach | undefined {
   if (node.alignment === 'restricted' || node.alignment === 'single-numa-node') {
-    const why = `topologyManagerPolicy ${node.alignment} refuses a pod with devices on different NUMA nodes`;
-    return { reason: 'cannot-split', text: `the kubelet cannot split the CPUs: ${locationsText(located)}; ${why}` };
+    const policy = `topologyManagerPolicy ${node.alignment}`;
+    return cannotSplit(`${locationsText(located)}; ${policy} refuses a pod with devices on different NUMA nodes`);
   }
   const away = located.map(({ text, cells }) => ({ text, room: roomOn(node, (cell) => !cells.has(cell)) }));
   const widest = away.reduce((most, network) => (network.room > most.room ? network : most));
@@ -99,51 +89,37 @@ export interface NodeReach extends NodeRooms {
   readonly networks: NodeNetworks;
 }
 
-export interface ReachFinding {
-  readonly message: string;
-  /** Whether some nodes have all the networks, but the guest is too large for each of them. */
-  readonly isTooLarge: boolean;
-}
-
 const MAX_NAMED_NETWORKS = 8;
 const MAX_NAME_CHARACTERS = 200;
 
-/** Undefined if one could, and without nodes. */
-export function reachFinding(
-  networks: readonly ResolvedNetwork[],
-  guest: Guest,
-  nodes: Iterable<NodeReach>,
-): ReachFinding | undefined {
+/**
+ * Undefined if one could, and without nodes.
+ * @returns `isTooLarge`: whether some nodes have all the networks, but the guest is too large for each of them
+ */
+export function reachFinding(networks: readonly ResolvedNetwork[], guest: Guest, nodes: readonly NodeReach[]) {
   const required = networks.filter(({ affinity }) => affinity === 'required').filter(isLocated);
-  const all = [...nodes];
-  if (required.length === 0 || all.length === 0) return undefined;
+  if (required.length === 0 || nodes.length === 0) return undefined;
   const reasons: OutOfReach[] = [];
-  for (const node of all) {
+  for (const node of nodes) {
     const cells = required.map((network) =>
       network.kind === 'tunnel' ? node.networks.tunnel : node.networks.physnets.get(network.physnet),
     );
     if (cells.some((set) => set === undefined)) continue;
-    const located = required.map((network, i) => ({ text: `interface ${textOf(network)}`, cells: cells[i]! }));
+    const all = required.map((network, i) => ({ text: `interface ${textOf(network)}`, cells: cells[i]! }));
     // An unknown NUMA node does not constrain anything.
-    const reason = outOfReach(
-      guest,
-      located.filter((network) => !network.cells.isEmpty),
-      node,
-    );
+    const located = all.filter((network) => !network.cells.isEmpty);
+    const reason = outOfReach(guest, located, node);
     if (reason === undefined) return undefined;
     reasons.push(reason);
   }
   const names = few(required.map(textOf), MAX_NAMED_NETWORKS, MAX_NAME_CHARACTERS).join(', ');
   const isTooLarge = reasons.length > 0 && reasons.every(({ reason }) => reason === 'larger-than-cells');
-  return { message: messageOf(nearest(reasons), names), isTooLarge };
+  const [nearest] = reasons.sort((a, b) => effort(a) - effort(b));
+  return { message: messageOf(nearest, names), isTooLarge };
 }
 
-const effort = ({ reason, excess }: OutOfReach) =>
-  excess ?? (reason === 'may-not-span' ? Number.MAX_SAFE_INTEGER - 1 : Number.MAX_SAFE_INTEGER);
-
-function nearest(reasons: readonly OutOfReach[]): OutOfReach | undefined {
-  const [first] = [...reasons].sort((a, b) => effort(a) - effort(b));
-  return first;
+function effort({ reason, excess }: OutOfReach): number {
+  return excess ?? (reason === 'may-not-span' ? Number.MAX_SAFE_INTEGER - 1 : Number.MAX_SAFE_INTEGER);
 }
 
 function messageOf(outOfReach: OutOfReach | undefined, names: string): string {

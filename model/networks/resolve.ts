@@ -21,7 +21,6 @@ const MAX_NAME_CHARACTERS = 100;
 
 export const POD_NETWORK = 'pod';
 
-/** A warning about a network. */
 export function networkWarning(code: string, message: string): Finding {
   return { severity: 'warning', code, message };
 }
@@ -61,15 +60,10 @@ export function resolveNetworks(request: ResolveRequest): Resolution {
     const network = attachment.ref === undefined ? POD_NETWORK : refText(attachment.ref);
     const base = { ...networkClass, name: attachment.name, role: attachment.role, network, affinity };
     const resolved = preference === undefined ? base : { ...base, explicit: true };
-    const isRead =
-      networkClass.kind !== 'unknown' && !('warning' in networkClass && networkClass.warning !== undefined);
-    const isPlain = isRead && facts?.refusal === undefined;
-    if (isPlain && affinity === 'none') return resolved;
-    const networkWithShortNames = withShortNames(resolved);
-    findings.push(
-      ...networkFindings(networkWithShortNames, facts?.refusal),
-      ...preferenceFindings(networkWithShortNames, located, exclusive),
-    );
+    const isRead = !('warning' in networkClass && networkClass.warning !== undefined);
+    if (isRead && facts?.refusal === undefined && affinity === 'none') return resolved;
+    const short = withShortNames(resolved);
+    findings.push(...networkFindings(short, facts?.refusal), ...preferenceFindings(short, located, exclusive));
     return resolved;
   });
   return { networks, missing: [...missing.values()], findings };
@@ -87,32 +81,24 @@ function preferenceFor({ name, ref }: NetworkInterface, preferences: AffinityByI
 
 function unknownAffinities(preferences: AffinityByInterface, interfaces: readonly NetworkInterface[]): Finding[] {
   if (preferences.size === 0) return [];
-  const interfaceNames = new Set(
-    interfaces.flatMap(({ name, ref }) => (ref ? [name, refText(ref), ref.name] : [name])),
+  const keys = new Set(interfaces.flatMap(({ name, ref }) => (ref ? [name, refText(ref), ref.name] : [name])));
+  const names = interfaces.map(({ name }) => name);
+  const has = few(names, MAX_NAMED_INTERFACES, MAX_NAME_CHARACTERS).join(', ') || 'none';
+  const unknown = [...preferences.keys()].filter((name) => !keys.has(name));
+  const texts = unknown
+    .slice(0, MAX_NAMED_INTERFACES)
+    .map((name) => `${quote(name)}, which is no interface or network of this VM (it has: ${has})`);
+  const more = unknown.length - texts.length;
+  if (more > 0) texts.push(`${more} more that are no interface or network of this VM`);
+  return texts.map((text) =>
+    networkWarning('unknown-interface', `annotation ${NUMA_AFFINITY_ANNOTATION} names ${text}`),
   );
-  const names = few(
-    interfaces.map(({ name }) => name),
-    MAX_NAMED_INTERFACES,
-    MAX_NAME_CHARACTERS,
-  );
-  const unknown = [...preferences.keys()].filter((name) => !interfaceNames.has(name));
-  const warnings = unknown.slice(0, MAX_NAMED_INTERFACES).map((name): Finding => {
-    const has = names.join(', ') || 'none';
-    const message = `annotation ${NUMA_AFFINITY_ANNOTATION} names ${quote(name)}, which is no interface or network of this VM (it has: ${has})`;
-    return networkWarning('unknown-interface', message);
-  });
-  if (unknown.length <= MAX_NAMED_INTERFACES) return warnings;
-  const message = `annotation ${NUMA_AFFINITY_ANNOTATION} names ${unknown.length - MAX_NAMED_INTERFACES} more that are no interface or network of this VM`;
-  return [...warnings, networkWarning('unknown-interface', message)];
 }
 
 /** Tenants choose them. */
 function withShortNames<One extends ResolvedNetwork>(network: One): One {
-  return {
-    ...network,
-    name: cut(network.name, MAX_NAME_CHARACTERS),
-    network: cut(network.network, MAX_NAME_CHARACTERS),
-  };
+  const short = (text: string) => cut(text, MAX_NAME_CHARACTERS);
+  return { ...network, name: short(network.name), network: short(network.network) };
 }
 
 function networkFindings(network: ResolvedNetwork, refusal: NadRefusal | undefined): Finding[] {
@@ -121,10 +107,10 @@ function networkFindings(network: ResolvedNetwork, refusal: NadRefusal | undefin
     return [networkWarning('refused-network', message)];
   }
   if (network.kind === 'unknown') {
-    const why =
-      network.warning === 'not-found'
-        ? `there is no NetworkAttachmentDefinition ${network.network} that its namespace may use`
-        : `no Kube-OVN subnet belongs to ${network.network}`;
+    const why = {
+      'not-found': `there is no NetworkAttachmentDefinition ${network.network} that its namespace may use`,
+      'no-subnet': `no Kube-OVN subnet belongs to ${network.network}`,
+    }[network.warning];
     return [networkWarning('unknown-network', `interface ${network.name}: ${why}; no NUMA affinity`)];
   }
   if (network.kind !== 'none' || network.warning === undefined) return [];
@@ -134,17 +120,16 @@ function networkFindings(network: ResolvedNetwork, refusal: NadRefusal | undefin
 
 function preferenceFindings(network: ResolvedNetwork, located: boolean, exclusive: boolean): Finding[] {
   if (network.affinity === 'none') return [];
-  if (network.affinity === 'preferred') return located && exclusive ? [scoreOnly(network)] : [];
+  if (network.affinity === 'preferred') {
+    const message = `interface ${network.name}: ${PREFERRED_EFFECT}`;
+    return located && exclusive ? [{ severity: 'information', code: 'preferred-is-score-only', message }] : [];
+  }
+  const noEffect = `interface ${network.name}: affinity "required" has no effect`;
   if (!located) {
-    const message = `interface ${network.name}: affinity "required" has no effect, because ${network.network} is on no physnet or tunnel that Plumbline knows`;
+    const message = `${noEffect}, because ${network.network} is on no physnet or tunnel that Plumbline knows`;
     return [networkWarning('affinity-without-location', message)];
   }
   if (exclusive) return [];
-  const message = `interface ${network.name}: affinity "required" has no effect on a VM without exclusive CPUs, which runs on the whole shared pool`;
+  const message = `${noEffect} on a VM without exclusive CPUs, which runs on the whole shared pool`;
   return [networkWarning('affinity-without-exclusive-cpus', message)];
-}
-
-function scoreOnly({ name }: ResolvedNetwork): Finding {
-  const message = `interface ${name}: ${PREFERRED_EFFECT}`;
-  return { severity: 'information', code: 'preferred-is-score-only', message };
 }

@@ -15,7 +15,7 @@ export interface ReportedNetworks {
 /** For checking which resources a pod may request, independent of the current reports. */
 export const EVERY_NETWORK: ReportedNetworks = Object.freeze({ physnets: { has: () => true }, tunnel: true });
 
-export interface RequiredResources {
+interface RequiredResources {
   /** Each once, in the order of the interfaces. */
   readonly resources: readonly string[];
   readonly requiredNetworks: readonly ResolvedNetwork[];
@@ -59,10 +59,9 @@ export function requiredResources(
 /** No device is requested for them; they only affect the score. */
 export function preferredResources(networks: readonly ResolvedNetwork[]): readonly string[] {
   const preferred = networks.filter(({ affinity }) => affinity === 'preferred');
-  return [...new Set(preferred.map((network) => resourceOf(network)).filter((network) => typeof network === 'string'))];
+  return [...new Set(interfaceResources(preferred).map(([resource]) => resource))];
 }
 
-/** The resource of each network with an affinity, with its interface. */
 export function interfaceResources(
   networks: readonly ResolvedNetwork[],
 ): readonly (readonly [resource: string, name: string])[] {
@@ -90,19 +89,17 @@ function unreported(network: ResolvedNetwork, isPassing: boolean): Finding {
     : 'it gets no NUMA affinity, until it is started again with such a node';
   const then = network.explicit ? asRequired : byDefault;
   const message = `interface ${name}: no node reports ${what} of ${cut(network.network, MAX_NAME_CHARACTERS)}; ${then}`;
-  const code = physnet === undefined ? 'unknown-tunnel' : 'unknown-physnet';
-  return networkWarning(code, message);
+  return networkWarning(physnet === undefined ? 'unknown-tunnel' : 'unknown-physnet', message);
 }
 
 function resourceOf(network: ResolvedNetwork): string | Finding | undefined {
   if (network.kind === 'tunnel') return TUNNEL_RESOURCE;
   if (network.kind !== 'physnet') return undefined;
-  const name = cut(network.name, MAX_NAME_CHARACTERS);
   try {
     return physnetResource(network.physnet);
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
-    const message = `interface ${name}: ${cut(error.message, MAX_REASON_CHARACTERS)}`;
-    return networkWarning('physnet-name-too-long', message);
+    const name = cut(network.name, MAX_NAME_CHARACTERS);
+    return networkWarning('physnet-name-too-long', `interface ${name}: ${cut(error.message, MAX_REASON_CHARACTERS)}`);
   }
 }

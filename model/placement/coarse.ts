@@ -1,11 +1,12 @@
 import { cpusText, numaNodesText } from '../amounts.ts';
 import type { CpuSet } from '../cpu-set.ts';
 import { wholeCoresWithin } from '../host.ts';
-import type { DeviceAllocations } from '../kubelet/devices.ts';
 import { type ContainerRequest, lastingCpus, podCpus, podDevices, podMemory } from '../kubelet/pod-request.ts';
+import { freeDevices } from '../kubelet/state.ts';
 import { withUsage } from '../kubelet/usage.ts';
 import {
   alignsOrRefuses,
+  isPredicted,
   keepsWholeCores,
   locatedNetworks,
   networkNeedText,
@@ -46,27 +47,20 @@ export function freeCpusOf(node: PlacementHost, owned: CpuSet, usage = ''): read
 }
 
 /** By NUMA node: free memory and huge pages of a static memory manager, and free devices with a place. */
-function amountsByCell({ kubelet, state }: PlacementHost, usage: string): ReadonlyMap<number, Amounts> {
-  if ('unpredictable' in kubelet || !state) return new Map();
-  const { memory, pools, devices } = withUsage(state, kubelet.topology, usage);
+function amountsByCell(node: PlacementHost, usage: string): ReadonlyMap<number, Amounts> {
+  if (!isPredicted(node)) return new Map();
+  const { numaIds } = node.kubelet.topology;
+  const state = withUsage(node.state, node.kubelet.topology, usage);
   const cells = new Map<number, Map<string, number>>();
   const add = (cell: number, resource: string, amount: number) => {
     const amounts = cells.get(cell) ?? new Map<string, number>();
     cells.set(cell, amounts.set(resource, (amounts.get(resource) ?? 0) + amount));
   };
-  for (const [bit, { tables }] of (memory?.cells ?? []).entries())
-    for (const [type, { free }] of tables) add(kubelet.topology.numaIds[bit] ?? 0, type, free);
-  for (const [resource, pool] of pools) {
-    const used = usedDevices(devices, resource);
-    const placed = pool.endless ? [] : pool.devices.filter(({ id, healthy }) => healthy && !used.has(id));
-    for (const { nodes = [] } of placed) for (const cell of nodes) add(cell, resource, 1);
-  }
+  for (const [bit, { tables }] of (state.memory?.cells ?? []).entries())
+    for (const [type, { free }] of tables) add(numaIds[bit] ?? 0, type, free);
+  for (const resource of state.pools.keys())
+    for (const { nodes = [] } of freeDevices(state, resource) ?? []) for (const cell of nodes) add(cell, resource, 1);
   return cells;
-}
-
-function usedDevices(devices: DeviceAllocations, resource: string): ReadonlySet<string> {
-  const containers = [...devices.values()].flatMap((pod) => [...pod.values()]);
-  return new Set(containers.flatMap((ids) => [...(ids.get(resource) ?? [])]));
 }
 
 /** On nodes of one model. */
@@ -99,22 +93,17 @@ export function coarseNeedOf(needs: PlacementNeeds, node: PlacementHost, wholeCo
     cpus: wholeCores || required.length > 0 ? lastingCpus(request) : podCpus(request),
     wholeCores,
     inOneCell: isAligned ? largest : 0,
-    alongside:
-      isAligned && container !== undefined && podCpus(request) <= largestCell ? alongside(needs, node, container) : [],
+    alongside: isAligned && podCpus(request) <= largestCell ? alongside(needs, node, container) : [],
     cells: located.length === 0 ? undefined : new Set(cells),
   };
 }
 
 /** What the kubelet aligns with the container's CPUs, because the whole pod would fit on one empty NUMA node. */
-function alongside(
-  needs: PlacementNeeds,
-  node: PlacementHost,
-  { memory, devices }: ContainerRequest,
-): CoarseNeed['alongside'] {
-  if (unpredictableFor(needs, node) !== undefined) return [];
+function alongside(needs: PlacementNeeds, node: PlacementHost, container?: ContainerRequest): CoarseNeed['alongside'] {
+  if (container === undefined || unpredictableFor(needs, node) !== undefined) return [];
   const empty = [...amountsByCell(withAssignments(node, []), '').values()];
   const ofPod = new Map([...podMemory(needs.request), ...podDevices(needs.request)]);
-  return [...memory, ...devices].filter(([resource]) => {
+  return [...container.memory, ...container.devices].filter(([resource]) => {
     const largest = Math.max(0, ...empty.map((amounts) => amounts.get(resource) ?? 0));
     return (ofPod.get(resource) ?? 0) <= largest;
   });
@@ -166,17 +155,17 @@ export function countCheck(
     if (promised || (cpus <= available && !isOdd)) available -= cpus;
   }
   if (available < needed) {
-    const text = `${cpusText(needed)} needed; at most ${cpusText(Math.max(0, available))} free`;
+    available = Math.max(0, available);
+    const text = `${cpusText(needed)} needed; at most ${cpusText(available)} free`;
     const reason = wholeCores ? 'too-few-whole-cores' : 'too-few-cpus';
-    return refusal(reason, text, { resource: 'cpus', needed: needed, available: Math.max(0, available) });
+    return refusal(reason, text, needed - available);
   }
   const lasting = lastingCpus(needs.request);
   for (const { need, cells } of needs.spansCells ? [] : locatedNetworks(needs, node)) {
     const near = countIn(free.intersect(cpusOfCells(node.host, cells)));
     if (near >= lasting) continue;
     const text = `${networkNeedText(need)} is on ${numaNodesText(cells)}, where at most ${near} of ${lasting} needed CPUs are free`;
-    const details = { resource: 'cpus', where: cells.toArray(), needed: lasting, available: near } as const;
-    return refusal('network-elsewhere', text, details);
+    return refusal('network-elsewhere', text, lasting - near);
   }
   return undefined;
 }

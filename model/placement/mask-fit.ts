@@ -55,13 +55,7 @@ export function fitMask({ mask, fixMismatch }: MaskRequest, { online, usable, pi
   };
 }
 
-/** The host of a report, for masks. */
-export function maskHostOf({
-  host,
-  reserved,
-  owned,
-  pinsVMs,
-}: Pick<PlacementHost, 'host' | 'reserved' | 'owned' | 'pinsVMs'>): MaskHost {
+export function maskHostOf({ host, reserved, owned, pinsVMs }: PlacementHost): MaskHost {
   return { online: host.online, usable: host.online.minus(reserved).minus(owned), pinsVMs };
 }
 
@@ -71,7 +65,6 @@ export const MASK_FALLS_BACK: NodeVerdict = Object.freeze({
   warnings: ['lacks CPUs of the CPU mask: the VM runs on all CPUs there, if no other node can keep the mask'],
 });
 
-/** The verdict about a mask on a node with a current report. */
 export function judgeMask(maskRequest: MaskRequest, host: MaskHost): NodeVerdict {
   const fit = fitMask(maskRequest, host);
   if (!fit.fits) return refuse('cpu-mask', fit.short, fit.text);
@@ -111,7 +104,6 @@ export interface SurveyedNode extends SelectableNode {
   readonly host: MaskHost | undefined;
 }
 
-/** The verdicts of all nodes that a VM's selectors match. */
 export function surveyMask<N extends SurveyedNode>(
   { maskRequest, fault = '', selection }: MaskedVm,
   nodes: readonly N[],

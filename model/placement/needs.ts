@@ -49,21 +49,11 @@ export interface PodInFlight extends PlacementNeeds {
 export function needsKey(needs: PlacementNeeds): string {
   if (needs.key !== undefined) return needs.key;
   const { request, networks, wholeCores = false, spansCells = false, mask, mayShare = false, guestThreads = 1 } = needs;
-  const containers = request.containers.map(({ kind, cpus, devices, memory }) => [
-    kind,
-    cpus,
-    [...devices],
-    [...memory],
-  ]);
-  const networkKeys = networks.map(({ kind, physnet, affinity }) => [kind, physnet, affinity]);
   return JSON.stringify([
-    containers,
-    networkKeys,
-    wholeCores,
-    spansCells,
-    mayShare,
-    ...(mask ? [maskRequestKey(mask)] : []),
-    ...(guestThreads > 1 ? [guestThreads] : []),
+    request.containers.map(({ kind, cpus, devices, memory }) => [kind, cpus, [...devices], [...memory]]),
+    networks.map(({ kind, physnet, affinity }) => [kind, physnet, affinity]),
+    [wholeCores, spansCells, mayShare, guestThreads],
+    mask && maskRequestKey(mask),
   ]);
 }
 
@@ -93,7 +83,14 @@ export interface PlacementHost {
   readonly notReported: NotReported;
 }
 
-export interface NotReported {
+/** Whose kubelet can be predicted. */
+export type PredictedHost = PlacementHost & { readonly kubelet: Kubelet; readonly state: KubeletState };
+
+export function isPredicted(node: PlacementHost): node is PredictedHost {
+  return node.state !== undefined && !('unpredictable' in node.kubelet);
+}
+
+interface NotReported {
   readonly memory: boolean;
   /** Resources with unhealthy devices on NUMA nodes that the report does not name. */
   readonly unhealthy: ReadonlySet<string>;
@@ -179,35 +176,28 @@ export function withAssignments(node: PlacementHost, assignments: ReportedAssign
 
 /** The same with parsed CPU lists. */
 export function withOwners(node: PlacementHost, owners: CpuAssignments, usage = ''): PlacementHost {
-  const { kubelet, state } = node;
-  const predicted = state && !('unpredictable' in kubelet);
-  return Object.freeze({
-    ...node,
-    state: predicted ? withUsage(kubelet.initialState(state.pools, owners), kubelet.topology, usage) : undefined,
-    owned: cpusOf(owners),
-    owners: new Set(owners.keys()),
-  });
+  const state = isPredicted(node)
+    ? withUsage(node.kubelet.initialState(node.state.pools, owners), node.kubelet.topology, usage)
+    : undefined;
+  return Object.freeze({ ...node, state, owned: cpusOf(owners), owners: new Set(owners.keys()) });
 }
 
 /** The same node after its kubelet has admitted a pod; unchanged if it would not. */
 export function withPod(node: PlacementHost, request: PodRequest): PlacementHost {
-  const { kubelet, state } = node;
-  const admission = 'unpredictable' in kubelet || !state ? undefined : kubelet.admit(state, request);
+  const admission = isPredicted(node) ? node.kubelet.admit(node.state, request) : undefined;
   return admission?.admitted ? withState(node, admission.state) : node;
 }
 
 /** The same node with all devices and memory free: a report does not tell which pod has those in use. */
 export function withFreeResources(node: PlacementHost): PlacementHost {
-  const { kubelet, state } = node;
-  if ('unpredictable' in kubelet || !state) return node;
-  return withState(node, kubelet.initialState(state.pools, state.assignments));
+  if (!isPredicted(node)) return node;
+  return withState(node, node.kubelet.initialState(node.state.pools, node.state.assignments));
 }
 
 /** Uids that are not on it change nothing. */
 export function withoutPods(node: PlacementHost, uids: ReadonlySet<string>): PlacementHost {
-  const { kubelet, state } = node;
-  if ('unpredictable' in kubelet || !state) return node;
-  const after = [...uids].reduce((left, uid) => kubelet.remove(left, uid), state);
+  if (!isPredicted(node)) return node;
+  const after = [...uids].reduce((left, uid) => node.kubelet.remove(left, uid), node.state);
   return withState(node, after);
 }
 

@@ -2,9 +2,15 @@ import { cpuListText, numaNodesText } from '../amounts.ts';
 import { CpuSet } from '../cpu-set.ts';
 import { type Host, wholeCoresWithin } from '../host.ts';
 import { lastingCpus } from '../kubelet/pod-request.ts';
-import type { KubeletState } from '../kubelet/state.ts';
 import { type NodeRooms, outOfReach } from '../networks/reach.ts';
-import { cellsOfNetwork, locatedNetworks, networkNeedText, type PlacementHost, type PlacementNeeds } from './needs.ts';
+import {
+  cellsOfNetwork,
+  locatedNetworks,
+  networkNeedText,
+  type PlacementHost,
+  type PlacementNeeds,
+  type PredictedHost,
+} from './needs.ts';
 import { freeCores, type Refusal, refusal } from './refusal.ts';
 
 /** Ids, ascending. */
@@ -22,9 +28,8 @@ type Located = ReturnType<typeof locatedNetworks>[number];
  */
 export function networkVerdict(
   needs: PlacementNeeds,
-  node: PlacementHost,
+  node: PredictedHost,
   cpus: CpuSet,
-  state: KubeletState,
 ): Refusal | { readonly warnings: readonly string[] } {
   const located = locatedNetworks(needs, node);
   const warnings = needs.networks
@@ -39,27 +44,18 @@ export function networkVerdict(
   const touched = CpuSet.of(cellsTouched(node.host, cpus));
   const satisfied = ({ cells }: Located) => (needs.spansCells ? touched.intersects(cells) : touched.isSubsetOf(cells));
   const missed = located.find((network) => !satisfied(network));
-  if (!missed) return { warnings };
-  return elsewhere(needs, node, state, missed, cpus);
+  return missed ? elsewhere(needs, node, missed, cpus) : { warnings };
 }
 
-function elsewhere(
-  needs: PlacementNeeds,
-  node: PlacementHost,
-  state: KubeletState,
-  { need, cells }: Located,
-  cpus: CpuSet,
-): Refusal {
+function elsewhere(needs: PlacementNeeds, node: PredictedHost, { need, cells }: Located, cpus: CpuSet): Refusal {
   const threads = node.host.threadsPerCore;
   const neededCores = Math.ceil(cpus.size / threads);
-  const free = freeCores(node, state).filter((core) => core.isSubsetOf(cpusOfCells(node.host, cells)));
+  const free = freeCores(node).filter((core) => core.isSubsetOf(cpusOfCells(node.host, cells)));
   const text =
     `${networkNeedText(need)} is on ${numaNodesText(cells)}, where ${free.length} of ${neededCores} needed whole cores are free; ` +
     `the kubelet would give ${cpuListText(cpus)} on ${numaNodesText(cellsTouched(node.host, cpus).join(','))}` +
     (needs.request.containers.some(({ devices }) => devices.size > 0) ? '' : ' (the pod asks for no device of it)');
-  const counts = { needed: neededCores * threads, available: free.length * threads };
-  const details = { resource: 'cores', where: cells.toArray(), ...counts } as const;
-  return refusal('network-elsewhere', text, details);
+  return refusal('network-elsewhere', text, (neededCores - free.length) * threads);
 }
 
 /** Unknown NUMA nodes add none. */
@@ -75,10 +71,7 @@ export function unfitForNetworks(needs: PlacementNeeds, node: PlacementHost): Re
   const wholeCores = needs.wholeCores || node.wholeCoresOnly;
   const rooms = roomsOf(node.host, node.reserved, wholeCores);
   const obstacle = outOfReach(guest, located, { rooms, alignment: node.alignment });
-  if (obstacle === undefined) return undefined;
-  const { reason, text, excess } = obstacle;
-  const counts = excess === undefined ? {} : { needed: guest.cpus, available: guest.cpus - excess };
-  return refusal(reason, text, { resource: 'network', ...counts });
+  return obstacle && refusal(obstacle.reason, obstacle.text, obstacle.excess);
 }
 
 /** By NUMA node, on an empty node. */

@@ -6,6 +6,7 @@ import { type PodRequest, podRequestOf } from '../kubelet/pod-request.ts';
 import { asksForAlignment, wantsWholeCores } from '../launcher/annotation.ts';
 import { maskRequestOf } from '../launcher/mask-request.ts';
 import { isLauncher } from '../launcher/recognize.ts';
+import { groupBy } from '../lists.ts';
 import { PLACED_RESOURCE, PLACEMENT_ANNOTATION, physnetOfResource, TUNNEL_RESOURCE } from '../names.ts';
 import type { PodShape } from '../shapes.ts';
 import type { NetworkNeed, PlacementNeeds } from './needs.ts';
@@ -57,11 +58,10 @@ const MAX_NAME_CHARACTERS = 63;
 export function interfacesBy(
   resources: readonly (readonly [resource: string, name: string])[],
 ): Record<string, string> {
-  const names = new Map<string, string[]>();
-  for (const [resource, name] of resources) names.set(resource, [...(names.get(resource) ?? []), name]);
-  const some = (list: readonly string[]) =>
-    cut(few(list, MAX_NAMED_INTERFACES, MAX_NAME_CHARACTERS).join(', '), MAX_NAMES_CHARACTERS - 1);
-  return Object.fromEntries([...names].slice(0, MAX_PREFERENCES).map(([resource, list]) => [resource, some(list)]));
+  const byResource = [...groupBy(resources, ([resource]) => resource)].slice(0, MAX_PREFERENCES);
+  const some = (names: readonly string[]) =>
+    cut(few(names, MAX_NAMED_INTERFACES, MAX_NAME_CHARACTERS).join(', '), MAX_NAMES_CHARACTERS - 1);
+  return Object.fromEntries(byResource.map(([resource, pairs]) => [resource, some(pairs.map(([, name]) => name))]));
 }
 
 /** Malformed text has no preferences. Each field is checked separately: another version may write one differently. */
@@ -133,7 +133,6 @@ function asksForExclusiveCpus({ metadata, spec }: PodShape): boolean {
   return (isLauncher(metadata) && dedicated) || wantsWholeCores(metadata) || asksForAlignment(metadata);
 }
 
-/** Whether some container gets exclusive CPUs. */
 export function isExclusive({ request }: Pick<PlacementNeeds, 'request'>): boolean {
   return request.containers.some(({ cpus }) => cpus > 0);
 }

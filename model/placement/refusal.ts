@@ -1,8 +1,7 @@
 import { countText, cpuListText, cpusAre } from '../amounts.ts';
 import type { CpuSet } from '../cpu-set.ts';
 import { splitCore, unevenCore } from '../host.ts';
-import type { KubeletState } from '../kubelet/state.ts';
-import type { PlacementHost } from './needs.ts';
+import type { PlacementHost, PredictedHost } from './needs.ts';
 
 /** Texts that kube-scheduler counts: without numbers and names. */
 const TEXTS = {
@@ -40,21 +39,21 @@ const TEXTS = {
 /** Few and stable values: they label metrics and determine what is tried next. */
 export type RefusalReason = keyof typeof TEXTS;
 
-export interface Refusal {
-  readonly reason: RefusalReason;
-  /** kube-scheduler counts nodes by it. */
+export interface Refusal<Kind extends string = RefusalReason> {
+  readonly fits: false;
+  readonly kind: Kind;
+  /** Few distinct values: kube-scheduler counts nodes by it. */
   readonly text: string;
+  /** For people: the resource, its place, the requested and the available amount. */
   readonly detail: string;
-  readonly resource: 'cpus' | 'cores' | 'numa' | 'network' | 'other';
-  readonly where?: readonly number[] | undefined;
-  /** CPUs, also if it needs whole cores. */
-  readonly needed?: number | undefined;
-  readonly available?: number | undefined;
+  /** Missing CPUs, also if it needs whole cores; undefined if no number would help. */
+  readonly missing?: number | undefined;
 }
 
 /** With the fixed text of its reason. `detail` names the values. */
-export function refusal(reason: RefusalReason, detail: string, more: Partial<Refusal> = {}): Refusal {
-  return { resource: 'other', ...more, reason, text: TEXTS[reason], detail };
+export function refusal(kind: RefusalReason, detail: string, missing = 0): Refusal {
+  const refused = { fits: false, kind, text: TEXTS[kind], detail } as const;
+  return missing > 0 ? { ...refused, missing } : refused;
 }
 
 /**
@@ -66,31 +65,26 @@ export function unfitForWholeCores({ host, reserved, offline, kubelet }: Placeme
   if (uneven) {
     const detail = `core ${uneven} has ${countText(uneven.size, 'thread')} while others have a different number: the kubelet cannot tell whole cores on such a host`;
     return offline.isEmpty
-      ? refusal('uneven-cores', detail, { resource: 'cores' })
-      : refusal('offline-threads', `${cpusAre(offline)} offline: ${detail}`, { resource: 'cores' });
+      ? refusal('uneven-cores', detail)
+      : refusal('offline-threads', `${cpusAre(offline)} offline: ${detail}`);
   }
   const split = splitCore(host, reserved);
   if (split === undefined || 'unpredictable' in kubelet || !kubelet.cpu?.options.distributeAcrossNuma) return undefined;
   const text = `reserved ${cpuListText(reserved)} split core ${split}, of which distribute-cpus-across-numa gives out single threads`;
-  return refusal('split-reservation', text, { resource: 'cores' });
+  return refusal('split-reservation', text);
 }
 
 /** The kubelet would give CPUs that are reserved or have an owner: it counts the threads of a core wrongly. */
 export function givesTwice({ host, reserved, offline }: PlacementHost, cpus: CpuSet): Refusal {
   const state = cpus.intersects(reserved) ? 'reserved' : 'in use';
   const text = `the kubelet would give out ${cpuListText(cpus)}, which ${cpus.size === 1 ? 'is' : 'are'} ${state}, because cores or sockets differ in size`;
-  if (!offline.isEmpty) {
-    return refusal('offline-threads', `${cpusAre(offline)} offline: ${text}`, { resource: 'cpus' });
-  }
+  if (!offline.isEmpty) return refusal('offline-threads', `${cpusAre(offline)} offline: ${text}`);
   const split = splitCore(host, reserved);
-  if (split === undefined) return refusal('uneven-cores', text, { resource: 'cpus' });
-  return refusal('split-reservation', `${text}; reserved ${cpuListText(reserved)} split core ${split}`, {
-    resource: 'cpus',
-  });
+  if (split === undefined) return refusal('uneven-cores', text);
+  return refusal('split-reservation', `${text}; reserved ${cpuListText(reserved)} split core ${split}`);
 }
 
-/** The whole cores that have no owner and are not reserved. */
-export function freeCores({ host, reserved }: PlacementHost, state: KubeletState): CpuSet[] {
+export function freeCores({ host, reserved, state }: PredictedHost): CpuSet[] {
   const free = state.defaultSet.minus(reserved);
   return host.cores.filter((core) => core.isSubsetOf(free));
 }

@@ -1,6 +1,6 @@
 import { CpuSet, unionOf } from '../cpu-set.ts';
-import type { KubeletState } from '../kubelet/state.ts';
-import { cellsOfNetwork, type PlacementHost, type PlacementNeeds } from './needs.ts';
+import { splitCores } from '../host.ts';
+import { cellsOfNetwork, type PlacementHost, type PlacementNeeds, type PredictedHost } from './needs.ts';
 import { cellsTouched, cpusOfCells } from './networks.ts';
 
 /** They sum to 1. */
@@ -23,22 +23,19 @@ const WITHOUT_SMT = 1 - HOUSEKEEPING;
  * filling full nodes so that large VMs find empty ones, and breaking no whole core. Guests with threads prefer nodes
  * with SMT.
  */
-export function scoreOf(needs: PlacementNeeds, node: PlacementHost, state: KubeletState, cpus: CpuSet): number {
-  const lacksThreads = (needs.guestThreads ?? 1) > 1 && node.host.threadsPerCore === 1;
-  return (lacksThreads ? WITHOUT_SMT : 1) * placementScore(needs, node, state, cpus);
-}
-
-function placementScore(needs: PlacementNeeds, node: PlacementHost, state: KubeletState, cpus: CpuSet): number {
-  const parts = {
-    keepsNicCells: 1 - share(nicCpus(needs, node).intersect(cpus).size, cpus.size),
-    packs: share(node.host.online.size - state.defaultSet.size + cpus.size, node.host.online.size),
-    keepsCores: 1 - share(brokenCores(node, state, cpus), node.host.cores.length),
-  };
-  const housekeeping =
-    WEIGHTS.keepsNicCells * parts.keepsNicCells + WEIGHTS.packs * parts.packs + WEIGHTS.keepsCores * parts.keepsCores;
+export function scoreOf(needs: PlacementNeeds, node: PredictedHost, cpus: CpuSet): number {
+  const { host, state } = node;
+  const keepsNicCells = 1 - share(nicCpus(needs, node).intersect(cpus).size, cpus.size);
+  const packs = share(host.online.size - state.defaultSet.size + cpus.size, host.online.size);
+  const keepsCores = 1 - share(brokenCores(node, cpus), host.cores.length);
+  const housekeeping = WEIGHTS.keepsNicCells * keepsNicCells + WEIGHTS.packs * packs + WEIGHTS.keepsCores * keepsCores;
   const near = nearness(needs, node, cpus);
-  if (near === undefined) return 1 - HOUSEKEEPING + HOUSEKEEPING * housekeeping;
-  return NEARNESS * near + (1 - NEARNESS) * housekeeping;
+  const score =
+    near === undefined
+      ? 1 - HOUSEKEEPING + HOUSEKEEPING * housekeeping
+      : NEARNESS * near + (1 - NEARNESS) * housekeeping;
+  const lacksThreads = (needs.guestThreads ?? 1) > 1 && host.threadsPerCore === 1;
+  return lacksThreads ? WITHOUT_SMT * score : score;
 }
 
 /** Average nearness of the preferred networks, from 0 (the node has none) to 1; undefined if none is preferred. */
@@ -64,10 +61,8 @@ function nicCpus(needs: PlacementNeeds, { host, networks }: PlacementHost): CpuS
   return cpusOfCells(host, unionOf(telling).minus(affinityCells));
 }
 
-function brokenCores({ host }: PlacementHost, state: KubeletState, cpus: CpuSet): number {
-  return host.cores.filter(
-    (core) => core.isSubsetOf(state.defaultSet) && core.intersects(cpus) && !core.isSubsetOf(cpus),
-  ).length;
+function brokenCores({ host, state }: PredictedHost, cpus: CpuSet): number {
+  return splitCores(host, cpus).filter((core) => core.isSubsetOf(state.defaultSet)).length;
 }
 
 function share(part: number, whole: number): number {

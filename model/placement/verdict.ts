@@ -4,6 +4,7 @@ import { misalignedText } from '../kubelet/provider.ts';
 import { countCheck } from './coarse.ts';
 import {
   cellsOfNetwork,
+  isPredicted,
   keepsWholeCores,
   type PlacementHost,
   type PlacementNeeds,
@@ -43,18 +44,9 @@ export type NodeVerdict =
       readonly cells: readonly number[];
       readonly warnings: readonly string[];
     }
-  | {
-      readonly fits: false;
-      readonly kind: RefusalKind;
-      /** Few distinct values: the scheduler counts nodes by it. */
-      readonly text: string;
-      /** For people: the resource, its place, the requested and the available amount. */
-      readonly detail: string;
-      /** Missing CPUs; undefined if no number would help. */
-      readonly missing?: number | undefined;
-    };
+  | Refused;
 
-export type Refused = Extract<NodeVerdict, { fits: false }>;
+export type Refused = Refusal<RefusalKind>;
 
 /** It identifies a refusal in the text that the scheduler writes into a pod's condition. */
 export const DPU_REFUSAL = 'DPU not ready';
@@ -64,9 +56,9 @@ export type UnpredictablePolicy = 'refuse' | 'count-check' | 'nearest';
 
 export const LOWEST_SCORE = 0;
 const HIGHEST_SCORE = 10;
-/** Verdicts are cached for each node: warnings in one, and characters of each. */
 /** Networks that a refusal names. */
 const MAX_ABSENT = 4;
+/** Verdicts are cached for each node: warnings in one, and characters of each. */
 const MAX_WARNINGS = 8;
 const MAX_WARNING_CHARACTERS = 300;
 
@@ -104,15 +96,14 @@ export function judgeHost(
 export function judgeFit(needs: PlacementNeeds, host: PlacementHost, assumed: readonly PodInFlight[]): NodeVerdict {
   if (sharesOn(needs, host)) return UNCHECKED;
   const placement = placeOnFit(needs, host, assumed);
-  if (placement.outcome === 'unpredictable') {
+  if ('unpredictable' in placement) {
     const verdict = judgeByCount(needs, host, assumed);
     if (!verdict.fits || 'unpredictable' in host.kubelet) return verdict;
-    return { ...verdict, warnings: [`not predicted: ${placement.reason}`] };
+    return { ...verdict, warnings: [`not predicted: ${placement.unpredictable}`] };
   }
   const approximation = 'unpredictable' in host.kubelet ? undefined : host.kubelet.approximation;
-  if (placement.outcome === 'refused') {
-    const refused = refusedFor(placement.refusal);
-    return approximation === undefined ? refused : { ...refused, detail: `${refused.detail} (${approximation})` };
+  if (!placement.fits) {
+    return approximation === undefined ? placement : { ...placement, detail: `${placement.detail} (${approximation})` };
   }
   const warnings = approximation === undefined ? placement.warnings : [approximation, ...placement.warnings];
   return {
@@ -127,8 +118,7 @@ export function judgeFit(needs: PlacementNeeds, host: PlacementHost, assumed: re
 /** The verdict of a node whose kubelet is not predicted or whose report is old. */
 export function judgeByCount(needs: PlacementNeeds, host: PlacementHost, assumed: readonly PodInFlight[]): NodeVerdict {
   if (sharesOn(needs, host)) return UNCHECKED;
-  const shortage = countCheck(needs, host, assumed);
-  return shortage ? refusedFor(shortage) : UNCHECKED;
+  return countCheck(needs, host, assumed) ?? UNCHECKED;
 }
 
 /** Whatever runs there. */
@@ -141,15 +131,15 @@ export function unfitShape(
   const absent = absentNetworks(needs, host);
   if (absent !== undefined) return refuse('no-such-network', `${absent} not on the node`);
   const unreachable = unfitForNetworks(needs, host);
-  if (unreachable) return refusedFor(unreachable);
+  if (unreachable) return unreachable;
   const { kubelet } = host;
   const unpredictable = policy === 'refuse' ? unpredictableFor(needs, host) : undefined;
   if (unpredictable !== undefined) return refuse('unpredictable', `kubelet cannot be predicted: ${unpredictable}`);
   if ('unpredictable' in kubelet) return undefined;
-  if (!kubelet.cpu) return refuse('no-exclusive-cpus', 'node gives no exclusive CPUs', 'CPU manager policy none');
+  if (!kubelet.cpu) return refusal('no-exclusive-cpus', 'CPU manager policy none');
   const { fullPcpusOnly } = kubelet.cpu.options;
   const split = keepsWholeCores(needs, host) || fullPcpusOnly ? unfitForWholeCores(host) : undefined;
-  if (split) return hangs(needs, host) ?? refusedFor(split);
+  if (split) return hangs(needs, host) ?? split;
   const { cpusPerCore } = kubelet.topology;
   const odd = fullPcpusOnly && needs.request.containers.find(({ cpus }) => cpus % cpusPerCore !== 0);
   if (!odd) return undefined;
@@ -158,17 +148,11 @@ export function unfitShape(
 }
 
 /** Whether the kubelet would hang even without other pods, which is worse than the split core that causes it. */
-function hangs({ request }: PlacementNeeds, { kubelet, state }: PlacementHost): Refused | undefined {
-  if ('unpredictable' in kubelet || !state) return undefined;
-  const admission = kubelet.admit(state, request);
+function hangs({ request }: PlacementNeeds, node: PlacementHost): Refused | undefined {
+  if (!isPredicted(node)) return undefined;
+  const admission = node.kubelet.admit(node.state, request);
   if (admission.admitted || admission.reason !== 'KubeletHangs') return undefined;
-  return refusedFor(refusal('hangs-kubelet', admission.message));
-}
-
-function refusedFor({ reason, text, detail, needed, available }: Refusal): Refused {
-  const refused = refuse(reason, text, detail);
-  const missing = needed === undefined || available === undefined ? 0 : needed - available;
-  return missing > 0 ? { ...refused, missing } : refused;
+  return refusal('hangs-kubelet', admission.message);
 }
 
 /** The kubelet starts a pod even if no plugin advertises a resource that it requests. */

@@ -7,14 +7,14 @@ import {
   type ReservationEnd,
 } from './reservation.ts';
 
-export interface ReservationsOptions<P> {
+interface ReservationsOptions<P> {
   /** Its report contains the pod's CPUs, or the pod takes none there. */
   readonly isShown: (node: string, uid: string, pod: P) => boolean;
   readonly onAssumed?: (node: string) => void;
   readonly onEnd?: (reservation: Reservation<P>, end: ReservationEnd) => void;
 }
 
-export interface NewReservation<P> extends Pick<Reservation<P>, 'uid' | 'name' | 'pod' | 'hadNomination'> {
+interface NewReservation<P> extends Pick<Reservation<P>, 'uid' | 'name' | 'pod' | 'hadNomination'> {
   readonly namespace: string;
   /** Empty: every node refused the pod. */
   readonly places: ReadonlyMap<string, Place>;
@@ -63,11 +63,11 @@ export class Reservations<P> {
 
   /** Number of reservations of pods that may still be bound to any of several nodes, or to none. */
   get unbound(): number {
-    return this.#tentative().length;
+    return this.#ofKind('tentative').length;
   }
 
   unboundIn(namespace: string): number {
-    return this.#tentative().filter((reservation) => reservation.namespace === namespace).length;
+    return this.#ofKind('tentative').filter((reservation) => reservation.namespace === namespace).length;
   }
 
   /** The scheduler then nominates its choice for every pod that waits before its binding: other nodes become free. */
@@ -97,8 +97,7 @@ export class Reservations<P> {
 
   /** Oldest first, without the reservation of one pod. */
   assumedOn(node: string, except?: string): Reservation<P>[] {
-    const reservations = this.#assumed.get(node);
-    return reservations === undefined ? [] : reservations.filter(({ uid }) => uid !== except);
+    return this.#assumed.get(node)?.filter(({ uid }) => uid !== except) ?? [];
   }
 
   /** The scheduler may bind the pod to these nodes only. It replaces an earlier reservation. */
@@ -131,18 +130,15 @@ export class Reservations<P> {
   reported(node: string, reportedUids: Iterable<string>): void {
     for (const uid of reportedUids) {
       const reservation = this.#reservations.get(uid);
-      if (this.#nodeOf.get(uid) === node) {
-        this.#settled.add(uid);
-        if (reservation) this.#end(reservation, 'shown');
-      } else if (reservation && reservation.kind !== 'bound' && reservation.places.has(node))
+      if (this.#nodeOf.get(uid) === node) this.#settle(uid, 'shown');
+      else if (reservation && reservation.kind !== 'bound' && reservation.places.has(node))
         this.#leave(reservation, node);
     }
   }
 
   expire(now: number): void {
-    for (const reservation of this.#tentative()) {
+    for (const reservation of this.#ofKind('tentative'))
       if ((reservation.expires ?? 0) <= now) this.#end(reservation, 'expired');
-    }
   }
 
   /**
@@ -150,8 +146,7 @@ export class Reservations<P> {
    * @param isReporting whether the agent of the node reports
    */
   expireBound(nowSeconds: number, isReporting: (node: string) => boolean): void {
-    for (const reservation of [...this.#reservations.values()].filter(({ kind }) => kind === 'bound')) {
-      const { uid } = reservation;
+    for (const { uid } of this.#ofKind('bound')) {
       const since = this.#missing.get(uid) ?? { sinceSeconds: undefined, deletedSeconds: undefined };
       this.#missing.set(uid, since);
       since.sinceSeconds = isReporting(this.#nodeOf.get(uid) ?? '') ? (since.sinceSeconds ?? nowSeconds) : undefined;
@@ -159,19 +154,17 @@ export class Reservations<P> {
       if (grace !== undefined) since.deletedSeconds ??= nowSeconds;
       const { sinceSeconds = nowSeconds, deletedSeconds = nowSeconds } = since;
       if (nowSeconds - sinceSeconds < REPORTING_SECONDS && nowSeconds - deletedSeconds <= (grace ?? 0)) continue;
-      this.#settled.add(uid);
-      this.#end(reservation, 'not-reported');
+      this.#settle(uid, 'not-reported');
     }
   }
 
   /** Ends what a complete list of pods that are bound and pending does not contain. @param isKnown by another list */
   listed(uids: ReadonlySet<string>, isKnown: (uid: string) => boolean): void {
-    for (const { uid, kind } of [...this.#reservations.values()])
-      if (kind === 'bound' && !uids.has(uid) && !isKnown(uid)) this.deleted(uid);
+    for (const { uid } of this.#ofKind('bound')) if (!uids.has(uid) && !isKnown(uid)) this.deleted(uid);
   }
 
-  #tentative(): Reservation<P>[] {
-    return [...this.#reservations.values()].filter(({ kind }) => kind === 'tentative');
+  #ofKind(kind: Reservation<P>['kind']): Reservation<P>[] {
+    return [...this.#reservations.values()].filter((reservation) => reservation.kind === kind);
   }
 
   #sawBound({ uid, pod, version, graceSeconds }: PodObservation<P>, node: string): void {
@@ -179,31 +172,43 @@ export class Reservations<P> {
     this.#nodeOf.set(uid, node);
     if (graceSeconds !== undefined) this.#graceSeconds.set(uid, graceSeconds);
     if (this.#settled.has(uid) || this.#options.isShown(node, uid, pod)) {
-      this.#settled.add(uid);
-      if (before) this.#end(before, 'shown');
+      this.#settle(uid, 'shown');
       return;
     }
     if (before?.kind === 'bound') return;
-    if (before?.places.has(node)) this.#narrow(before, node, 'bound');
-    else {
-      if (before) this.#end(before, 'bound-elsewhere');
-      this.#open({ uid, kind: 'bound', pod, places: new Map([[node, undefined]]), version, expires: undefined });
-      if (this.assumedOn(node, uid).length > 0) this.#unexpected.set(node, this.#lastId);
-    }
+    if (this.#moveTo(node, { uid, kind: 'bound', pod, version }) && this.assumedOn(node, uid).length > 0)
+      this.#unexpected.set(node, this.#lastId);
   }
 
   #sawNominated({ uid, pod, version }: PodObservation<P>, node: string): void {
     const before = this.#reservations.get(uid);
     if (before?.kind === 'bound' || this.#settled.has(uid)) return;
     if (before && !isLater(version, before.version)) return;
-    if (before?.kind === 'nominated' && before.places.has(node)) return;
+    const isPromised = before?.places.has(node);
+    if (isPromised && before?.kind === 'nominated') return;
+    if (isPromised && !before?.hadNomination) this.#nominatesChoice = true;
+    this.#moveTo(node, { uid, kind: 'nominated', pod, version });
+  }
+
+  /** Narrows the reservation to a node of it, or ends it and opens another one. @returns whether another one is open */
+  #moveTo(node: string, made: Pick<Reservation<P>, 'uid' | 'kind' | 'pod' | 'version'>): boolean {
+    const before = this.#reservations.get(made.uid);
     if (before?.places.has(node)) {
-      if (before.kind === 'tentative' && !before.hadNomination) this.#nominatesChoice = true;
-      this.#narrow(before, node, 'nominated');
-      return;
+      this.#remove(before);
+      const places = new Map([[node, before.places.get(node)]]);
+      this.#add({ ...before, kind: made.kind, places, expires: undefined });
+      return false;
     }
     if (before) this.#end(before, 'bound-elsewhere');
-    this.#open({ uid, kind: 'nominated', pod, places: new Map([[node, undefined]]), version, expires: undefined });
+    this.#open({ ...made, places: new Map([[node, undefined]]), expires: undefined });
+    return true;
+  }
+
+  /** From now on only the report of the pod's node counts. */
+  #settle(uid: string, end: ReservationEnd): void {
+    this.#settled.add(uid);
+    const reservation = this.#reservations.get(uid);
+    if (reservation) this.#end(reservation, end);
   }
 
   #sawWaiting({ uid, version, dropped }: PodObservation<P>): void {
@@ -225,11 +230,6 @@ export class Reservations<P> {
     this.#add({ ...reservation, id: ++this.#lastId });
   }
 
-  #narrow(reservation: Reservation<P>, node: string, kind: 'nominated' | 'bound'): void {
-    this.#remove(reservation);
-    this.#add({ ...reservation, kind, places: new Map([[node, reservation.places.get(node)]]), expires: undefined });
-  }
-
   /** The report counts the pod's CPUs there. It may be ahead of the pod's own watch, or wrong. */
   #leave(reservation: Reservation<P>, node: string): void {
     const places = new Map(reservation.places);
@@ -239,16 +239,14 @@ export class Reservations<P> {
     this.#reservations.set(reservation.uid, next);
     for (const other of places.keys()) {
       const there = this.#assumed.get(other) ?? [];
-      this.#assumed.set(
-        other,
-        there.map((other) => (other === reservation ? next : other)),
-      );
+      const replaced = there.map((assumed) => (assumed === reservation ? next : assumed));
+      this.#assumed.set(other, replaced);
     }
     this.#release(reservation, node);
   }
 
   #release({ uid }: Reservation<P>, node: string): void {
-    const left = this.#assumed.get(node)?.filter((reservation) => reservation.uid !== uid) ?? [];
+    const left = this.assumedOn(node, uid);
     if (left.length > 0) this.#assumed.set(node, left);
     else {
       this.#assumed.delete(node);
@@ -265,8 +263,7 @@ export class Reservations<P> {
   #add(reservation: Reservation<P>): void {
     this.#reservations.set(reservation.uid, reservation);
     for (const node of reservation.places.keys()) {
-      const there = this.#assumed.get(node);
-      this.#assumed.set(node, there === undefined ? [reservation] : [...there, reservation]);
+      this.#assumed.set(node, [...(this.#assumed.get(node) ?? []), reservation]);
       this.#options.onAssumed?.(node);
     }
   }

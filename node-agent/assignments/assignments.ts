@@ -40,6 +40,7 @@ const UNREAD: Omit<Inputs, 'online' | 'confirmed' | 'alone'> = {
  */
 export class Assignments {
   readonly #deps: AssignmentsDeps;
+  readonly #graceMilliseconds: number;
   /** `at`: when this process learned of the change, in monotonic milliseconds. */
   readonly #listeners = new Listeners<[AssignmentsView, number]>();
   /** `grace`: the checkpoint is unusable, and still counts; `alone`: it no longer does. */
@@ -56,6 +57,7 @@ export class Assignments {
 
   constructor(deps: AssignmentsDeps) {
     this.#deps = deps;
+    this.#graceMilliseconds = (deps.checkpointGrace ?? CHECKPOINT_GRACE_SECONDS) * 1000;
   }
 
   readonly view = (): AssignmentsView => this.#view;
@@ -70,13 +72,12 @@ export class Assignments {
 
   async run(signal: AbortSignal): Promise<void> {
     const { kubeletDir, cdiDir, log, onFailure, onKubelet } = this.#deps;
-    const socketPath = join(kubeletDir, POD_RESOURCES_SOCKET);
-    const client = createPodResourcesClient(socketPath);
+    const client = createPodResourcesClient(join(kubeletDir, POD_RESOURCES_SOCKET));
     const guard = new Guard();
     const podsWithCpus = () => new Set(this.#inputs.checkpoint.value?.entries.map(({ podUID }) => podUID));
-    const onPodResources = (reading: Inputs['podResources'], roundStartedAt: number, isRepeated: boolean) => {
+    const onPodResources = (reading: Inputs['podResources'], startedAt: number, isRepeated: boolean) => {
       const wasConfirmed = this.#queriedAt >= this.#changedAt;
-      this.#queriedAt = roundStartedAt;
+      this.#queriedAt = startedAt;
       const believed = this.#believed(reading);
       // The same answer again tells no listener anything, and listeners have work to do.
       if (!isRepeated || !wasConfirmed || this.#emptySince !== undefined)
@@ -84,7 +85,7 @@ export class Assignments {
       const isStarting = performance.now() - this.#changedAt < STARTING_SECONDS * 1000;
       return this.#mode === 'alone' ? 'poll' : verdictOn(reading.value, this.#view, isStarting);
     };
-    const deps = { client, kubeletDir, socketPath, podsWithCpus, log, onFailure, onReading: onPodResources };
+    const deps = { client, kubeletDir, podsWithCpus, log, onFailure, onReading: onPodResources };
     const source = new PodResourcesSource(deps, guard, signal);
     const onCheckpoint = (reading: Inputs['checkpoint'], at: number) => {
       this.#takeCheckpoint(reading, at, () => this.#standAlone(source, signal).catch(guard.fail));
@@ -127,8 +128,7 @@ export class Assignments {
       return reading;
     }
     this.#emptySince ??= performance.now();
-    const { checkpointGrace = CHECKPOINT_GRACE_SECONDS } = this.#deps;
-    if (performance.now() - this.#emptySince >= checkpointGrace * 1000) return reading;
+    if (performance.now() - this.#emptySince >= this.#graceMilliseconds) return reading;
     return { value: before, problem: 'the kubelet lists no containers any more: it may have just started' };
   }
 
@@ -147,8 +147,7 @@ export class Assignments {
       this.#mode = 'checkpoint';
     } else if (this.#mode === 'checkpoint') {
       this.#mode = 'grace';
-      const { checkpointGrace = CHECKPOINT_GRACE_SECONDS } = this.#deps;
-      this.#graceTimer = setTimeout(onGraceEnd, checkpointGrace * 1000);
+      this.#graceTimer = setTimeout(onGraceEnd, this.#graceMilliseconds);
     }
     this.#update({ checkpoint: reading }, at);
   }

@@ -4,7 +4,7 @@ import * as z from 'zod';
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { cut, issueText, PlumblineError } from '../../model/errors.ts';
 import { MAX_CPU_ID } from '../../model/host.ts';
-import { isObject } from '../../model/json.ts';
+import { isObject, resultOrNone } from '../../model/json.ts';
 import { byText } from '../../model/lists.ts';
 import { ProblemLog } from '../../runtime/problem-log.ts';
 import { everyTick } from '../../runtime/time.ts';
@@ -54,6 +54,10 @@ class CheckpointError extends PlumblineError {
   }
 }
 
+/** @param where the file's own keys, which have any length */
+const unknownFormat = (where: string, why: string) =>
+  new CheckpointError(`unknown format at ${cut(where, MAX_LOCATION_CHARACTERS)}: ${why}`);
+
 /** The kubelet's file cpu_manager_state, versions 2 to 4. @throws CheckpointError */
 export function parseCheckpoint(text: string) {
   const { policyName, defaultCpuSet, entries, podEntries } = contentOf(parseJson(text));
@@ -62,10 +66,8 @@ export function parseCheckpoint(text: string) {
   if (written.length > MAX_ENTRIES) {
     throw new CheckpointError(`${written.length} containers with CPUs; the agent reads at most ${MAX_ENTRIES}`);
   }
-  const allEntries = written.map(({ podUID, container, text, where }) => {
-    return { podUID, container, cpus: parseCpus(text, where) };
-  });
-  const owners = allEntries
+  const owners = written
+    .map(({ podUID, container, text, where }) => ({ podUID, container, cpus: parseCpus(text, where) }))
     .filter(({ cpus }) => !cpus.isEmpty)
     .sort(byText(({ podUID, container }) => `${podUID}\0${container}`));
   return {
@@ -77,33 +79,34 @@ export function parseCheckpoint(text: string) {
   };
 }
 
-/** A location consists of the file's own keys, which have any length. */
-const quoted = (where: string) => cut(where, MAX_LOCATION_CHARACTERS);
-
 /** The fields of the file, or of its text `data`, which then replaces them. */
 function contentOf(file: unknown) {
   const data = isObject(file) ? file['data'] : undefined;
-  const isEmbedded = typeof data === 'string' && data !== '';
-  const fields = isEmbedded ? parseJson(data) : file;
-  const prefix = isEmbedded ? 'data.' : '';
-  for (const at of isEmbedded ? [file, fields] : [file]) if (isObject(at)) checkFields(at, at === file ? '' : prefix);
-  const result = content.safeParse(fields);
-  if (result.success) return result.data;
-  const issue = result.error.issues[0];
-  const path = `${prefix}${issue?.path.join('.') ?? ''}`.replace(/\.$/, '');
-  throw new CheckpointError(`unknown format at ${quoted(path || 'the top')}: ${issueText(issue?.message ?? '')}`);
+  if (typeof data !== 'string' || data === '') return fieldsOf(file, '');
+  const fields = parseJson(data);
+  checkFields(file, '');
+  return fieldsOf(fields, 'data.');
+}
+
+/** @param prefix of the fields in messages */
+function fieldsOf(value: unknown, prefix: string) {
+  checkFields(value, prefix);
+  const { data, error } = content.safeParse(value);
+  if (data !== undefined) return data;
+  const { path, message } = error.issues[0]!;
+  throw unknownFormat(`${prefix}${path.join('.')}`.replace(/\.$/, '') || 'the top', issueText(message));
 }
 
 /** `baselines`: the CPUs at the first admission, which a resize (in-place, of exclusive CPUs) never takes away. */
 const FIELDS: readonly string[] = [...Object.keys(content.shape), 'data', 'baselines'];
 
 /** A structure in another field may contain owners, without which their CPUs would look free. */
-function checkFields(fields: Readonly<Record<string, unknown>>, prefix: string): void {
-  for (const [name, value] of Object.entries(fields)) {
+function checkFields(fields: unknown, prefix: string): void {
+  for (const [name, value] of Object.entries(isObject(fields) ? fields : {})) {
     const isStructure =
       typeof value === 'object' ? value !== null : typeof value === 'string' && /^\s*[[{]/.test(value);
     if (FIELDS.includes(name) || !isStructure) continue;
-    throw new CheckpointError(`unknown format at ${quoted(prefix + name)}: a field of a later version of the kubelet`);
+    throw unknownFormat(prefix + name, 'a field of a later version of the kubelet');
   }
 }
 
@@ -116,20 +119,14 @@ function parseJson(text: string): unknown {
   }
 }
 
-interface Written {
-  readonly podUID: string;
-  readonly container: string;
-  readonly text: string;
-  readonly where: string;
-}
+type Written = Omit<CheckpointEntry, 'cpus'> & { readonly text: string; readonly where: string };
 
 function* containersOf(entries: ReadonlyMap<string, unknown>): Generator<Written> {
   for (const [podUID, containers] of entries) {
-    const path = `entries.${podUID}`;
-    if (!isObject(containers)) throw new CheckpointError(`unknown format at ${quoted(path)}: it has no containers`);
+    if (!isObject(containers)) throw unknownFormat(`entries.${podUID}`, 'it has no containers');
     for (const [container, text] of Object.entries(containers)) {
-      const where = `${path}.${container}`;
-      if (typeof text !== 'string') throw new CheckpointError(`unknown format at ${quoted(where)}: not a CPU set`);
+      const where = `entries.${podUID}.${container}`;
+      if (typeof text !== 'string') throw unknownFormat(where, 'not a CPU set');
       yield { podUID, container, text, where };
     }
   }
@@ -139,9 +136,9 @@ function* containersOf(entries: ReadonlyMap<string, unknown>): Generator<Written
 function* podsOf(entries: ReadonlyMap<string, unknown>): Generator<Written> {
   for (const [podUID, entry] of entries) {
     const where = `podEntries.${podUID}`;
-    const cpuset = isObject(entry) ? Object.entries(entry).find(([key]) => key.toLowerCase() === 'cpuset')?.[1] : entry;
-    if (typeof cpuset !== 'string') throw new CheckpointError(`unknown format at ${quoted(where)}: it has no CPU set`);
-    yield { podUID, container: '', text: cpuset, where };
+    const text = isObject(entry) ? Object.entries(entry).find(([key]) => key.toLowerCase() === 'cpuset')?.[1] : entry;
+    if (typeof text !== 'string') throw unknownFormat(where, 'it has no CPU set');
+    yield { podUID, container: '', text, where };
   }
 }
 
@@ -149,7 +146,7 @@ function parseCpus(text: string, where: string): CpuSet {
   try {
     return CpuSet.parse(text, MAX_CPU_ID);
   } catch (error) {
-    throw new CheckpointError(`${quoted(where)}: ${(error as Error).message}`, { cause: error });
+    throw new CheckpointError(`${cut(where, MAX_LOCATION_CHARACTERS)}: ${(error as Error).message}`, { cause: error });
   }
 }
 
@@ -160,14 +157,36 @@ export interface Reading<Value> {
   readonly problem: string | undefined;
 }
 
-/** Seconds between reads of the file in case an event was lost. */
-const POLL_SECONDS = 10;
-
-interface CheckpointSourceDeps {
+export interface FileSourceDeps<Value> {
   readonly directory: string;
   readonly log: AgentLogger;
   /** Called with each new reading; `at` is when this process learned of it, in monotonic milliseconds. */
-  readonly onReading: (reading: Reading<Checkpoint>, at: number) => void;
+  readonly onReading: (reading: Reading<Value>, at: number) => void;
+}
+
+/** Seconds between reads without an event. */
+const POLL_SECONDS = 10;
+
+interface FollowedFiles extends Pick<FileSourceDeps<never>, 'directory' | 'log'> {
+  readonly isFile: (name: string) => boolean;
+  /** Whether to read without an event. */
+  readonly isDue: () => boolean;
+  readonly read: () => void;
+  readonly signal: AbortSignal;
+}
+
+/** Reads files of a directory at once, after each event of one of them, and every ten seconds while that is due. */
+export function followFiles({ directory, isFile, isDue, read, signal, log }: FollowedFiles): void {
+  const onChange = (name: string | undefined) => {
+    if (name === undefined || isFile(name)) read();
+  };
+  watchDirectory({ path: directory, signal, onChange, log });
+  // While the directory is missing, nothing else reads it.
+  read();
+  const poll = () => {
+    if (isDue()) read();
+  };
+  signal.addEventListener('abort', everyTick(POLL_SECONDS, poll), { once: true });
 }
 
 /**
@@ -176,7 +195,7 @@ interface CheckpointSourceDeps {
  * problem.
  */
 export class CheckpointSource {
-  readonly #deps: CheckpointSourceDeps;
+  readonly #deps: FileSourceDeps<Checkpoint>;
   readonly #file: string;
   readonly #problems: ProblemLog<AgentMessages>;
   #last: Reading<Checkpoint> = { value: undefined, problem: undefined };
@@ -185,22 +204,18 @@ export class CheckpointSource {
   /** Inode, size and time of the file at the last read. */
   #version: string | undefined;
 
-  constructor(deps: CheckpointSourceDeps) {
+  constructor(deps: FileSourceDeps<Checkpoint>) {
     this.#deps = deps;
     this.#file = join(deps.directory, CHECKPOINT_FILE);
     this.#problems = new ProblemLog(deps.log, { file: this.#file });
   }
 
   follow(guard: Guard, signal: AbortSignal): void {
-    const onChange = guard.wrap((name: string | undefined) => {
-      if (name === undefined || name === CHECKPOINT_FILE) this.read();
-    });
-    watchDirectory({ path: this.#deps.directory, signal, onChange, log: this.#deps.log });
-    if (this.#last.value === undefined && this.#last.problem === undefined) guard.wrap(() => this.read())();
-    const poll = guard.wrap(() => {
-      if (this.#version === undefined || versionOf(this.#file) !== this.#version) this.read();
-    });
-    signal.addEventListener('abort', everyTick(POLL_SECONDS, poll), { once: true });
+    const isFile = (name: string) => name === CHECKPOINT_FILE;
+    // An event may be lost.
+    const isDue = () => this.#version === undefined || versionOf(this.#file) !== this.#version;
+    const read = guard.wrap(() => this.read());
+    followFiles({ ...this.#deps, isFile, isDue, read, signal });
   }
 
   /** Reads synchronously: until it is read, OVS stays on a CPU that has a new owner. */
@@ -246,10 +261,6 @@ export class CheckpointSource {
 
 /** Undefined if the file cannot be read now, for whatever reason: reading it names the reason. */
 function versionOf(file: string): string | undefined {
-  try {
-    const { ino, mtimeMs, size } = statSync(file);
-    return `${ino} ${mtimeMs} ${size}`;
-  } catch {
-    return undefined;
-  }
+  const stats = resultOrNone(() => statSync(file));
+  return stats && `${stats.ino} ${stats.mtimeMs} ${stats.size}`;
 }

@@ -6,13 +6,12 @@ import { MAX_CPU_CLAIMS } from '../../kube/node-topology.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import { MAX_CPU_ID } from '../../model/host.ts';
+import { byText } from '../../model/lists.ts';
 import { ProblemLog } from '../../runtime/problem-log.ts';
-import { everyTick } from '../../runtime/time.ts';
-import { readBounded } from '../files/bounded-file.ts';
-import { watchDirectory } from '../files/watch-directory.ts';
+import { readBounded, unlessMissing } from '../files/bounded-file.ts';
 import type { Guard } from '../lifecycle/duty.ts';
-import type { AgentLogger, AgentMessages } from '../telemetry/log-messages.ts';
-import type { Reading } from './checkpoint.ts';
+import type { AgentMessages } from '../telemetry/log-messages.ts';
+import { type FileSourceDeps, followFiles, type Reading } from './checkpoint.ts';
 
 /** The CPUs that dra-driver-cpu gave to a prepared ResourceClaim. */
 export interface CpuClaim {
@@ -42,36 +41,27 @@ const cdiSpec = z.object({
     .nullish(),
 });
 
-class CpuClaimError extends PlumblineError {
-  constructor(why: string, options?: ErrorOptions) {
-    super('cpu-claims', why, options);
-  }
-}
+const ABSENT: ReadonlySet<string> = new Set(['ENOENT']);
 
-const isAbsent = (error: unknown) => (error as NodeJS.ErrnoException).code === 'ENOENT';
-
-/** The claims with CPUs, ascending by uid. @throws CpuClaimError */
+/** The claims with CPUs, ascending by uid. @throws PlumblineError naming what cannot be read, and why */
 export function readCpuClaims(directory: string): CpuClaim[] {
   const claims = new Map<string, CpuClaim>();
-  for (const file of filesIn(directory)) {
-    const path = join(directory, file);
-    try {
-      for (const claim of claimsIn(readBounded(path, MAX_FILE_BYTES))) claims.set(claim.uid, claim);
-    } catch (error) {
-      if (isAbsent(error)) continue;
-      throw new CpuClaimError(`${path}: ${(error as Error).message}`, { cause: error });
+  const files = named(`cannot list ${directory}`, () => readdirSync(directory)) ?? [];
+  for (const path of files.filter((name) => CDI_FILE.test(name)).map((name) => join(directory, name))) {
+    const ofFile = named(path, () => claimsIn(readBounded(path, MAX_FILE_BYTES))) ?? [];
+    for (const claim of ofFile) claims.set(claim.uid, claim);
+    if (claims.size > MAX_CPU_CLAIMS) {
+      throw new PlumblineError('cpu-claims', `${directory}: more than ${MAX_CPU_CLAIMS} claims`);
     }
-    if (claims.size > MAX_CPU_CLAIMS) throw new CpuClaimError(`${directory}: more than ${MAX_CPU_CLAIMS} claims`);
   }
-  return [...claims.values()].sort((a, b) => (a.uid < b.uid ? -1 : 1));
+  return [...claims.values()].sort(byText(({ uid }) => uid));
 }
 
-function filesIn(directory: string): string[] {
+function named<T>(what: string, read: () => T): T | undefined {
   try {
-    return readdirSync(directory).filter((name) => CDI_FILE.test(name));
+    return unlessMissing(read, ABSENT);
   } catch (error) {
-    if (isAbsent(error)) return [];
-    throw new CpuClaimError(`cannot list ${directory}: ${(error as Error).message}`, { cause: error });
+    throw new PlumblineError('cpu-claims', `${what}: ${(error as Error).message}`, { cause: error });
   }
 }
 
@@ -93,51 +83,34 @@ export function claimNames(pods: readonly Pick<PodResources, 'containers'>[]): M
   const resources = pods.flatMap(({ containers }) => containers.flatMap((container) => container.dynamicResources));
   for (const { claimNamespace: namespace, claimName: name, claimResources } of resources) {
     for (const { name: device } of claimResources.flatMap(({ cdiDevices }) => cdiDevices)) {
-      const uid = device.startsWith(`${CDI_KIND}=`) ? DEVICE.exec(device.slice(CDI_KIND.length + 1))?.[1] : undefined;
-      if (uid !== undefined) names.set(uid, { namespace, name });
+      const [kind, id = ''] = device.split('=', 2);
+      const uid = DEVICE.exec(id)?.[1];
+      if (kind === CDI_KIND && uid !== undefined) names.set(uid, { namespace, name });
     }
   }
   return names;
 }
 
-/** Seconds between reads while a file cannot be read. */
-const RETRY_SECONDS = 10;
-
-interface CpuClaimsDeps {
-  /** The directory of CDI. A host without it has no claims. */
-  readonly directory: string;
-  readonly log: AgentLogger;
-  readonly onReading: (reading: Reading<readonly CpuClaim[]>, at: number) => void;
-}
-
-const textOf = (claims: readonly CpuClaim[] | undefined) => claims?.map(({ uid, cpus }) => `${uid} ${cpus}`).join();
-
 /**
- * The CPUs of prepared claims. Owner: dra-driver-cpu, which writes a claim's CPUs before its container is created. Age:
- * an event of the directory. End: the removal of the file; while a file is unusable, the last good claims stay.
+ * The CPUs of prepared claims, in the directory of CDI: a host without it has no claims. Owner: dra-driver-cpu, which
+ * writes a claim's CPUs before its container is created. Age: an event of the directory. End: the removal of the file;
+ * while a file is unusable, the last good claims stay.
  */
 export class CpuClaimsSource {
-  readonly #deps: CpuClaimsDeps;
+  readonly #deps: FileSourceDeps<readonly CpuClaim[]>;
   readonly #problems: ProblemLog<AgentMessages>;
   #last: Reading<readonly CpuClaim[]> = { value: undefined, problem: undefined };
 
-  constructor(deps: CpuClaimsDeps) {
+  constructor(deps: FileSourceDeps<readonly CpuClaim[]>) {
     this.#deps = deps;
     this.#problems = new ProblemLog(deps.log, { directory: deps.directory });
   }
 
   follow(guard: Guard, signal: AbortSignal): void {
-    const read = guard.wrap(() => this.read());
-    const onChange = (name: string | undefined) => {
-      if (name === undefined || CDI_FILE.test(name)) read();
-    };
-    watchDirectory({ path: this.#deps.directory, signal, onChange, log: this.#deps.log });
-    read();
+    const isFile = (name: string) => CDI_FILE.test(name);
     // What cannot be read now causes no event when it can be read again.
-    const retry = () => {
-      if (this.#last.problem !== undefined) read();
-    };
-    signal.addEventListener('abort', everyTick(RETRY_SECONDS, retry), { once: true });
+    const isDue = () => this.#last.problem !== undefined;
+    followFiles({ ...this.#deps, isFile, isDue, read: guard.wrap(() => this.read()), signal });
   }
 
   read(): void {
@@ -148,7 +121,7 @@ export class CpuClaimsSource {
     } catch (error) {
       reading = { value: this.#last.value, problem: (error as Error).message };
     }
-    if (reading.problem === this.#last.problem && textOf(reading.value) === textOf(this.#last.value)) return;
+    if (JSON.stringify(reading) === JSON.stringify(this.#last)) return;
     this.#last = reading;
     if (reading.problem === undefined) this.#problems.recovered();
     else this.#problems.failed(reading.problem, 'CPUs of claims unusable; keeping the last known ones');

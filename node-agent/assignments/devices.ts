@@ -1,11 +1,12 @@
 import type * as z from 'zod';
 import { DEVICE_CHECKPOINT_FILE, deviceCheckpoint } from '../../kube/kubelet-api/device-checkpoint.ts';
-import type { ContainerDevices } from '../../kube/kubelet-api/gen/pod-resources.ts';
+import type { ContainerDevices, PodResources } from '../../kube/kubelet-api/gen/pod-resources.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import { MAX_CELL_ID } from '../../model/host.ts';
 import { isReportedResource } from '../../model/kubelet/report.ts';
+import { byText, groupBy } from '../../model/lists.ts';
 
 export type DeviceResource = NonNullable<NodeTopologyStatus['devices']>[number];
 
@@ -27,24 +28,17 @@ export function countDevices(
       devices.set(id, before === undefined ? nodes : [...before, ...(nodes ?? [])]);
     }
   }
-  const used = new Map<string, Set<string>>();
-  for (const { resourceName, deviceIds } of inUse) {
-    const ids = used.get(resourceName) ?? new Set();
-    for (const id of deviceIds) ids.add(id);
-    used.set(resourceName, ids);
-  }
-  return [...nodesOf]
-    .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([resource, devices]) => ({ resource, groups: groupByNodes(devices, used.get(resource) ?? new Set()) }));
+  const usedOf = groupBy(inUse, ({ resourceName }) => resourceName);
+  return [...nodesOf].sort(byText(([resource]) => resource)).map(([resource, devices]) => {
+    const used = new Set(usedOf.get(resource)?.flatMap(({ deviceIds }) => deviceIds));
+    return { resource, groups: groupByNodes(devices, used) };
+  });
 }
 
 /** Plugins write -1 for an unknown NUMA node: such a device has a topology, but no NUMA node. */
 const cellsOf = (nodes: readonly number[]) => CpuSet.of(nodes.filter((id) => id >= 0 && id < MAX_CELL_ID)).toString();
 
-function groupByNodes(
-  devices: ReadonlyMap<string, readonly number[] | undefined>,
-  used: ReadonlySet<string>,
-): DeviceResource['groups'] {
+function groupByNodes(devices: ReadonlyMap<string, readonly number[] | undefined>, used: ReadonlySet<string>) {
   const groups = new Map<string, { cells?: string; total: number; free: number }>();
   for (const [id, nodes] of devices) {
     const cells = nodes && cellsOf(nodes);
@@ -59,10 +53,6 @@ function groupByNodes(
 /** The largest file that is read, in bytes. A device takes about 20, a container what its plugin answered. */
 export const MAX_DEVICE_CHECKPOINT_BYTES = 4 * 1024 * 1024;
 
-export interface PodWithDevices {
-  readonly containers: readonly { readonly name: string; readonly devices: readonly ListedDevices[] }[];
-}
-
 /**
  * The devices that the kubelet keeps for pods on the node, including those of init containers that ended. A pod is on
  * the node if it owns CPUs or PodResources lists one of its devices: the file also has pods that are gone. @throws
@@ -70,28 +60,22 @@ export interface PodWithDevices {
  */
 export function devicesOfPods(
   text: string,
-  pods: readonly PodWithDevices[],
+  pods: readonly PodResources[],
   podsWithCpus: ReadonlySet<string>,
 ): ListedDevices[] {
-  const entries = (parse(text).Data.PodDeviceEntries ?? []).map(
-    ({ PodUID, ContainerName, ResourceName, DeviceIDs }) => ({
-      podUID: PodUID,
-      container: ContainerName,
-      resourceName: ResourceName,
-      deviceIds: Object.values(DeviceIDs).flat(),
-    }),
-  );
+  const entries = (parse(text).Data.PodDeviceEntries ?? []).map((entry) => {
+    const { PodUID: podUID, ContainerName: container, ResourceName: resourceName, DeviceIDs } = entry;
+    return { podUID, container, resourceName, deviceIds: Object.values(DeviceIDs).flat() };
+  });
+  const keysOf = (container: string, { resourceName, deviceIds }: ListedDevices) =>
+    deviceIds.map((id) => `${container} ${resourceName} ${id}`);
+  const containers = pods.flatMap((pod) => pod.containers);
   const listed = new Set(
-    pods.flatMap(({ containers }) =>
-      containers.flatMap(({ name, devices }) =>
-        devices.flatMap(({ resourceName, deviceIds }) => deviceIds.map((id) => `${name} ${resourceName} ${id}`)),
-      ),
-    ),
+    containers.flatMap(({ name, devices }) => devices.flatMap((ofResource) => keysOf(name, ofResource))),
   );
   const present = new Set(podsWithCpus);
-  for (const { podUID, container, resourceName, deviceIds } of entries) {
-    if (deviceIds.some((id) => listed.has(`${container} ${resourceName} ${id}`))) present.add(podUID);
-  }
+  for (const entry of entries)
+    if (keysOf(entry.container, entry).some((key) => listed.has(key))) present.add(entry.podUID);
   return entries.filter(({ podUID }) => present.has(podUID));
 }
 

@@ -1,5 +1,6 @@
-import type { ContainerResources, PodResources } from '../../kube/kubelet-api/gen/pod-resources.ts';
+import type { PodResources } from '../../kube/kubelet-api/gen/pod-resources.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
+import { groupBy } from '../../model/lists.ts';
 import type { CheckpointEntry } from './checkpoint.ts';
 
 export interface PodName {
@@ -13,12 +14,8 @@ export interface ListedContainer extends PodName {
   readonly cpus: CpuSet;
 }
 
-interface ListedPod extends Pick<PodResources, 'name' | 'namespace'> {
-  readonly containers: readonly Pick<ContainerResources, 'name' | 'cpuIds'>[];
-}
-
 /** @throws RangeError if an id is not a CPU id, or there are more containers than `most` */
-export function listedContainers(pods: readonly ListedPod[], most: number): ListedContainer[] {
+export function listedContainers(pods: readonly PodResources[], most: number): ListedContainer[] {
   const holders = pods.flatMap(({ namespace, name: podName, containers }) =>
     containers.filter(({ cpuIds }) => cpuIds.length > 0).map((container) => ({ namespace, podName, container })),
   );
@@ -41,27 +38,18 @@ export function joinNames(
   listed: readonly ListedContainer[],
   previous: ReadonlyMap<string, PodName>,
 ): ReadonlyMap<string, PodName> {
-  const uids = index(entries, ({ container, cpus }) => `${container} ${cpus}`);
-  const names = index(listed, ({ container, cpus }) => `${container} ${cpus}`);
+  const keyOf = ({ container, cpus }: CheckpointEntry | ListedContainer) => `${container} ${cpus}`;
+  const listedByKey = groupBy(listed, keyOf);
   const nameOfUid = new Map<string, PodName>();
   for (const { podUID } of entries) {
     const name = previous.get(podUID);
     if (name !== undefined) nameOfUid.set(podUID, name);
   }
-  for (const [key, entry] of uids) {
-    const name = names.get(key);
-    if (entry === undefined || name === undefined || nameOfUid.has(entry.podUID)) continue;
-    nameOfUid.set(entry.podUID, { namespace: name.namespace, podName: name.podName });
+  for (const [key, [entry, ...others]] of groupBy(entries, keyOf)) {
+    const [container, ...more] = listedByKey.get(key) ?? [];
+    if (entry === undefined || container === undefined || others.length > 0 || more.length > 0) continue;
+    const { namespace, podName } = container;
+    if (!nameOfUid.has(entry.podUID)) nameOfUid.set(entry.podUID, { namespace, podName });
   }
   return nameOfUid;
-}
-
-/** Items by key; undefined where two items share one. */
-function index<Item>(items: readonly Item[], keyOf: (item: Item) => string): Map<string, Item | undefined> {
-  const byKey = new Map<string, Item | undefined>();
-  for (const item of items) {
-    const key = keyOf(item);
-    byKey.set(key, byKey.has(key) ? undefined : item);
-  }
-  return byKey;
 }

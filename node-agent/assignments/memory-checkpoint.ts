@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import type { ContainerMemory, ContainerResources } from '../../kube/kubelet-api/gen/pod-resources.ts';
+import type { ContainerMemory, PodResources } from '../../kube/kubelet-api/gen/pod-resources.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { issueText, PlumblineError } from '../../model/errors.ts';
@@ -23,21 +23,17 @@ export interface MemoryReading {
 
 const NO_MEMORY_STATE: MemoryReading = { cells: new Map() };
 
-const bytes = z.number().int().nonnegative();
-const cell = z
-  .number()
-  .int()
-  .min(0)
-  .max(MAX_CELL_ID - 1);
-const block = z.object({ numaAffinity: z.array(cell).min(1), type: z.string().max(64), size: bytes });
-const table = z.object({ allocatable: bytes, reserved: bytes, free: bytes });
+const whole = z.number().int().nonnegative();
+const cell = whole.max(MAX_CELL_ID - 1);
+const block = z.object({ numaAffinity: z.array(cell).min(1), type: z.string().max(64), size: whole });
+const table = z.object({ allocatable: whole, reserved: whole, free: whole });
 /** Source: pkg/kubelet/cm/memorymanager/state, MemoryManagerCheckpoint. */
 const checkpoint = z.object({
   policyName: z.string(),
   machineState: z.record(
     z.string().regex(/^\d{1,4}$/),
     z.object({
-      numberOfAssignments: z.number().int().nonnegative(),
+      numberOfAssignments: whole,
       memoryMap: z.record(z.string().max(64), table),
       cells: z.array(cell).min(1),
     }),
@@ -49,10 +45,6 @@ const checkpoint = z.object({
 type Checkpoint = z.infer<typeof checkpoint>;
 type Block = z.infer<typeof block>;
 
-export interface PodWithMemory {
-  readonly containers: readonly Pick<ContainerResources, 'name' | 'memory'>[];
-}
-
 class MemoryCheckpointError extends PlumblineError {
   constructor(why: string) {
     super('memory-checkpoint', `${MEMORY_CHECKPOINT_FILE}: ${why}`);
@@ -62,24 +54,22 @@ class MemoryCheckpointError extends PlumblineError {
 /** The state at the next admission, which begins with the release of the memory of pods that ended. */
 export function readMemoryState(
   text: string,
-  pods: readonly PodWithMemory[],
+  pods: readonly PodResources[],
   podsWithCpus: ReadonlySet<string>,
 ): MemoryReading {
   try {
     const file = parse(text);
     if (file.policyName !== 'Static') return NO_MEMORY_STATE;
     for (const blocks of endedPods(file, pods, podsWithCpus)) for (const ended of blocks) release(file, ended);
-    const cells = Object.entries(file.machineState).map(([id, { numberOfAssignments, memoryMap, cells: group }]) => {
-      const free = Object.fromEntries(Object.entries(memoryMap).map(([type, amounts]) => [type, amounts.free]));
-      return [Number(id), { blocks: numberOfAssignments, group: CpuSet.of(group).toString(), free }] as const;
-    });
-    const allocatable = Object.entries(file.machineState).map(([id, { memoryMap }]) => {
-      return [
-        Number(id),
-        new Map(Object.entries(memoryMap).map(([type, amounts]) => [type, amounts.allocatable])),
-      ] as const;
-    });
-    return { cells: new Map(cells), allocatable: new Map(allocatable) };
+    const cells = new Map<number, CellState>();
+    const allocatable = new Map<number, ReadonlyMap<string, number>>();
+    for (const [id, { numberOfAssignments: blocks, memoryMap, cells: group }] of Object.entries(file.machineState)) {
+      const amounts = Object.entries(memoryMap);
+      const free = Object.fromEntries(amounts.map(([type, table]) => [type, table.free]));
+      cells.set(Number(id), { blocks, group: CpuSet.of(group).toString(), free });
+      allocatable.set(Number(id), new Map(amounts.map(([type, table]) => [type, table.allocatable])));
+    }
+    return { cells, allocatable };
   } catch (error) {
     if (!(error instanceof MemoryCheckpointError)) throw error;
     return { ...NO_MEMORY_STATE, problem: error.message };
@@ -99,19 +89,18 @@ function parse(text: string): Checkpoint {
   }
   if (data !== undefined) return data;
   const { path, message } = error.issues[0]!;
-  throw new MemoryCheckpointError(
-    `unknown format at ${path.join('.').slice(0, 120) || 'the top'}: ${issueText(message)}`,
-  );
+  const where = path.join('.').slice(0, 120) || 'the top';
+  throw new MemoryCheckpointError(`unknown format at ${where}: ${issueText(message)}`);
 }
 
-const blockOf = ({ memoryType, size, topology }: ContainerMemory): Block => {
-  return { type: memoryType, size, numaAffinity: (topology?.nodes ?? []).map(({ ID }) => ID) };
+const blockOf = ({ memoryType: type, size, topology }: ContainerMemory): Block => {
+  return { type, size, numaAffinity: (topology?.nodes ?? []).map(({ ID }) => ID) };
 };
 
 /** PodResources has no uids: a pod is recognized by its containers' memory, and among equal ones by its CPUs. */
 function endedPods(
   { entries }: Checkpoint,
-  pods: readonly PodWithMemory[],
+  pods: readonly PodResources[],
   podsWithCpus: ReadonlySet<string>,
 ): (readonly Block[])[] {
   const remaining = new Map(
@@ -128,10 +117,10 @@ function endedPods(
     const withCpus = equal.filter(([uid]) => podsWithCpus.has(uid));
     const matches = withCpus.length > 0 ? withCpus : equal;
     const [match] = matches;
-    if (match === undefined)
-      throw new MemoryCheckpointError(`the kubelet lists other memory: ${keys[0]?.slice(0, 200)}`);
+    const first = keys[0]?.slice(0, 200);
+    if (match === undefined) throw new MemoryCheckpointError(`the kubelet lists other memory: ${first}`);
     if (matches.some(([, { size }]) => size !== match[1].size)) {
-      throw new MemoryCheckpointError(`pods that cannot be distinguished: ${keys[0]?.slice(0, 200)}`);
+      throw new MemoryCheckpointError(`pods that cannot be distinguished: ${first}`);
     }
     remaining.delete(match[0]);
   }
@@ -148,7 +137,7 @@ function containerKey(name: string, blocks: readonly Block[]): string {
 /** Source: pkg/kubelet/cm/memorymanager/policy_static.go, releaseMemory. */
 function release({ machineState }: Checkpoint, { numaAffinity, type, size }: Block): void {
   let open = size;
-  for (const id of [...numaAffinity].sort((a, b) => a - b)) {
+  for (const id of numaAffinity.toSorted((a, b) => a - b)) {
     const node = machineState[id];
     if (node === undefined) throw new MemoryCheckpointError(`NUMA node ${id} has blocks and no state`);
     node.numberOfAssignments--;

@@ -1,41 +1,31 @@
 import { dirname, join } from 'node:path';
 import { DEVICE_CHECKPOINT_FILE } from '../../kube/kubelet-api/device-checkpoint.ts';
 import { PLUGIN_DIRECTORY } from '../../kube/kubelet-api/device-plugin-client.ts';
-import type { PodResourcesClient } from '../../kube/kubelet-api/pod-resources-client.ts';
+import type { PodResources } from '../../kube/kubelet-api/gen/pod-resources.ts';
+import { POD_RESOURCES_SOCKET, type PodResourcesClient } from '../../kube/kubelet-api/pod-resources-client.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { cut, PlumblineError } from '../../model/errors.ts';
 import { ProblemLog } from '../../runtime/problem-log.ts';
 import { Backoff } from '../../runtime/time.ts';
-import { readBounded } from '../files/bounded-file.ts';
+import { readBounded, unlessMissing } from '../files/bounded-file.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
 import type { Guard } from '../lifecycle/duty.ts';
 import type { AgentLogger, AgentMessages } from '../telemetry/log-messages.ts';
-import type { Reading } from './checkpoint.ts';
-import { MAX_ENTRIES } from './checkpoint.ts';
+import { MAX_ENTRIES, type Reading } from './checkpoint.ts';
 import { claimNames } from './cpu-claims.ts';
-import {
-  countDevices,
-  devicesOfPods,
-  type ListedDevices,
-  MAX_DEVICE_CHECKPOINT_BYTES,
-  type PodWithDevices,
-} from './devices.ts';
+import { countDevices, devicesOfPods, type ListedDevices, MAX_DEVICE_CHECKPOINT_BYTES } from './devices.ts';
 import { listedContainers } from './listed-containers.ts';
 import {
   MAX_MEMORY_CHECKPOINT_BYTES,
   MEMORY_CHECKPOINT_FILE,
   type MemoryReading,
-  type PodWithMemory,
   readMemoryState,
 } from './memory-checkpoint.ts';
 import type { PodResourcesAnswer } from './view.ts';
 
 /** Minimum seconds between two rounds: the kubelet answers 100 calls a second for all its clients together. */
 const MIN_INTERVAL_SECONDS = 0.05;
-/**
- * Seconds until the next round after a usable answer: most changes come with a change of a file, except where there is
- * no checkpoint.
- */
+/** Seconds until the next round after a usable answer. Without a checkpoint, changes come without a change of a file. */
 const PAUSES = { later: 30, poll: 1 } as const;
 /** Seconds in which changes of plugins and of the memory manager's state are collected into one round. */
 const DEBOUNCE_SECONDS = 0.5;
@@ -49,18 +39,10 @@ export type AnswerVerdict = 'later' | 'poll' | 'soon';
 interface PodResourcesSourceDeps {
   readonly client: PodResourcesClient;
   readonly kubeletDir: string;
-  readonly socketPath: string;
   readonly podsWithCpus: () => ReadonlySet<string>;
   readonly log: AgentLogger;
-  /**
-   * `roundStartedAt`: in monotonic milliseconds; `isRepeated`: whether it is the same as the last reading. Returns the
-   * next step.
-   */
-  readonly onReading: (
-    reading: Reading<PodResourcesAnswer>,
-    roundStartedAt: number,
-    isRepeated: boolean,
-  ) => AnswerVerdict;
+  /** `startedAt`: when the round began, in monotonic milliseconds; `isRepeated`: whether it is the same as the last one. */
+  readonly onReading: (reading: Reading<PodResourcesAnswer>, startedAt: number, isRepeated: boolean) => AnswerVerdict;
   readonly onFailure: (code: string) => void;
 }
 
@@ -70,6 +52,7 @@ interface PodResourcesSourceDeps {
  */
 export class PodResourcesSource {
   readonly #deps: PodResourcesSourceDeps;
+  readonly #socketPath: string;
   readonly #guard: Guard;
   readonly #signal: AbortSignal;
   readonly #backoff = new Backoff({ first: 0.2, most: 5 });
@@ -87,24 +70,21 @@ export class PodResourcesSource {
     this.#deps = deps;
     this.#guard = guard;
     this.#signal = signal;
-    this.#problems = new ProblemLog(deps.log, { socketPath: deps.socketPath });
+    this.#socketPath = join(deps.kubeletDir, POD_RESOURCES_SOCKET);
+    this.#problems = new ProblemLog(deps.log, { socketPath: this.#socketPath });
     this.#deviceProblems = new ProblemLog(deps.log);
   }
 
   follow(): void {
-    const { kubeletDir, socketPath, log } = this.#deps;
+    const { kubeletDir, log } = this.#deps;
     const signal = this.#signal;
     const soon = () => this.#schedule(DEBOUNCE_SECONDS);
-    watchDirectory({ path: dirname(socketPath), signal, onChange: this.refresh, log });
+    const onFile = (name: string | undefined) => {
+      if (name === MEMORY_CHECKPOINT_FILE) soon();
+    };
+    watchDirectory({ path: dirname(this.#socketPath), signal, onChange: this.refresh, log });
     watchDirectory({ path: join(kubeletDir, PLUGIN_DIRECTORY), signal, onChange: soon, log });
-    watchDirectory({
-      path: kubeletDir,
-      signal,
-      log,
-      onChange: (name) => {
-        if (name === MEMORY_CHECKPOINT_FILE) soon();
-      },
-    });
+    watchDirectory({ path: kubeletDir, signal, onChange: onFile, log });
     signal.addEventListener('abort', () => clearTimeout(this.#next?.timer), { once: true });
     this.refresh();
   }
@@ -146,28 +126,33 @@ export class PodResourcesSource {
   }
 
   async #query(): Promise<Reading<PodResourcesAnswer>> {
+    const { client, kubeletDir, podsWithCpus } = this.#deps;
     try {
-      return { value: await query(this.#deps, this.#deviceProblems, this.#signal), problem: undefined };
+      const limits = { signal: this.#signal, deadlineSeconds: DEADLINE_SECONDS };
+      const { cpuIds, devices } = await client.allocatable(limits);
+      const pods = await client.list(limits);
+      const inUse = readDevices(kubeletDir, pods, podsWithCpus(), this.#deviceProblems);
+      const value = {
+        allocatable: CpuSet.of(cpuIds),
+        listed: listedContainers(pods, MAX_ENTRIES),
+        claimNames: claimNames(pods),
+        devices: inUse && countDevices(devices, inUse),
+        memory: readMemory(kubeletDir, pods, podsWithCpus()),
+      };
+      return { value, problem: undefined };
     } catch (error) {
-      return { value: this.#last.value, problem: this.#failed(error as Error) };
+      if (!this.#signal.aborted) this.#deps.onFailure(error instanceof PlumblineError ? error.code : 'failed');
+      return { value: this.#last.value, problem: cut((error as Error).message, MAX_PROBLEM_CHARACTERS) };
     }
-  }
-
-  #failed(error: Error): string {
-    if (this.#signal.aborted) return 'the agent is stopping';
-    this.#deps.onFailure(error instanceof PlumblineError ? error.code : 'failed');
-    return cut(error.message, MAX_PROBLEM_CHARACTERS);
   }
 
   #publish(reading: Reading<PodResourcesAnswer>, startedAt: number): AnswerVerdict {
     const { problem } = reading;
     if (this.#signal.aborted) return 'later';
+    if (problem !== undefined && problem === this.#last.problem) return 'soon';
     if (problem === undefined) this.#problems.recovered();
-    else {
-      if (problem === this.#last.problem) return 'soon';
-      this.#problems.failed(problem, 'querying the kubelet failed; keeping the last answer and retrying');
-    }
-    const text = textOf(reading);
+    else this.#problems.failed(problem, 'querying the kubelet failed; keeping the last answer and retrying');
+    const text = JSON.stringify(reading, (_key, value: unknown) => (value instanceof Map ? [...value] : value));
     const isRepeated = text === this.#lastText;
     this.#last = reading;
     this.#lastText = text;
@@ -176,46 +161,23 @@ export class PodResourcesSource {
   }
 }
 
-function textOf(reading: Reading<PodResourcesAnswer>): string {
-  return JSON.stringify(reading, (_key, value: unknown) => (value instanceof Map ? [...value] : value));
-}
-
-async function query(
-  deps: PodResourcesSourceDeps,
-  deviceProblems: ProblemLog<AgentMessages>,
-  signal: AbortSignal,
-): Promise<PodResourcesAnswer> {
-  const { client, kubeletDir, podsWithCpus } = deps;
-  const limits = { signal, deadlineSeconds: DEADLINE_SECONDS };
-  const { cpuIds, devices } = await client.allocatable(limits);
-  const pods = await client.list(limits);
-  const inUse = readDevices(kubeletDir, pods, podsWithCpus(), deviceProblems);
-  return {
-    allocatable: CpuSet.of(cpuIds),
-    listed: listedContainers(pods, MAX_ENTRIES),
-    claimNames: claimNames(pods),
-    devices: inUse && countDevices(devices, inUse),
-    memory: readMemory(kubeletDir, pods, podsWithCpus()),
-  };
-}
-
 /** The devices in use; undefined if the kubelet's file about them cannot be read. */
 function readDevices(
   kubeletDir: string,
-  pods: readonly PodWithDevices[],
+  pods: readonly PodResources[],
   podsWithCpus: ReadonlySet<string>,
   problems: ProblemLog<AgentMessages>,
 ): ListedDevices[] | undefined {
   const listed = pods.flatMap(({ containers }) => containers.flatMap((container) => container.devices));
   const file = join(kubeletDir, PLUGIN_DIRECTORY, DEVICE_CHECKPOINT_FILE);
   try {
-    const text = readBounded(file, MAX_DEVICE_CHECKPOINT_BYTES);
+    const text = unlessMissing(() => readBounded(file, MAX_DEVICE_CHECKPOINT_BYTES));
+    // The kubelet writes it when the first plugin registers.
+    if (text === undefined) return listed;
     const inUse = [...listed, ...devicesOfPods(text, pods, podsWithCpus)];
     problems.recovered();
     return inUse;
   } catch (error) {
-    // The kubelet writes it when the first plugin registers.
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return listed;
     problems.failed(`${file}: ${(error as Error).message}`, 'devices in use are unknown; the report leaves them out');
     return undefined;
   }
@@ -223,7 +185,7 @@ function readDevices(
 
 function readMemory(
   kubeletDir: string,
-  pods: readonly PodWithMemory[],
+  pods: readonly PodResources[],
   podsWithCpus: ReadonlySet<string>,
 ): MemoryReading {
   const file = join(kubeletDir, MEMORY_CHECKPOINT_FILE);

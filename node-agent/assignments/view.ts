@@ -168,13 +168,10 @@ function ownersOf(
   for (const { namespace, podName, container, cpus: all } of listed) {
     const cpus = all.minus(inCheckpoint);
     if (cpus.isEmpty) continue;
-    const before = previous.find(
-      (owner) =>
-        owner.name?.podName === podName &&
-        owner.name.namespace === namespace &&
-        owner.container === container &&
-        owner.cpus.intersects(all),
-    );
+    const before = previous.find(({ name, ...owner }) => {
+      const isSame = name?.podName === podName && name.namespace === namespace && owner.container === container;
+      return isSame && owner.cpus.intersects(all);
+    });
     const podUID = before?.podUID ?? unknownUid(namespace, podName);
     owners.push({ podUID, container, cpus, name: { namespace, podName } });
   }

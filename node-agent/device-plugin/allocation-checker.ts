@@ -31,38 +31,24 @@ interface Allocation {
   readonly spansCells: boolean;
 }
 
-interface RefusedAllocation {
-  readonly reason: 'NetworkElsewhere' | 'SplitCores';
-  readonly message: string;
-}
+type RefusedAllocation = NonNullable<ReturnType<typeof checkAllocation>>;
 
 /** Like Nova's second claim on the compute host. A container in the shared pool runs on all NUMA nodes. */
-export function checkAllocation({
-  host,
-  resource,
-  cells,
-  cpus,
-  wholeCores,
-  spansCells,
-}: Allocation): RefusedAllocation | undefined {
+export function checkAllocation({ host, resource, cells, cpus, wholeCores, spansCells }: Allocation) {
   if (cpus.isEmpty) return undefined;
   const touched = CpuSet.of(host.cells.filter((cell) => cell.cpus.intersects(cpus)).map(({ id }) => id));
   const near = spansCells ? touched.intersects(cells) : touched.isSubsetOf(cells);
   if (!cells.isEmpty && !near) {
     const elsewhere = `the kubelet gave CPUs ${cpus.brief} on NUMA node ${touched.brief}`;
-    return {
-      reason: 'NetworkElsewhere',
-      message: `${deviceNetworkText(resource)} is on NUMA node ${cells.brief}, ${elsewhere}`,
-    };
+    const message = `${deviceNetworkText(resource)} is on NUMA node ${cells.brief}, ${elsewhere}`;
+    return { reason: 'NetworkElsewhere', message } as const;
   }
   if (!wholeCores || isWholeCores(host, cpus)) return undefined;
   const split = host.cores.filter((core) => core.intersects(cpus) && !core.isSubsetOf(cpus));
   const cores = few(split.map(String), MAX_NAMED_NETWORKS, MAX_CORE_CHARACTERS).join(' and ');
   const assigned = `the kubelet gave CPUs ${cpus.brief}, which split core ${cores}`;
-  return {
-    reason: 'SplitCores',
-    message: `it needs whole cores, but ${assigned} (device of ${deviceNetworkText(resource)})`,
-  };
+  const message = `it needs whole cores, but ${assigned} (device of ${deviceNetworkText(resource)})`;
+  return { reason: 'SplitCores', message } as const;
 }
 
 export function deviceNetworkText(resource: string): string {
@@ -83,10 +69,9 @@ export function holderOf(
   const ids = new Set(deviceIds);
   for (const { name: podName, namespace, containers } of pods) {
     for (const { name: container, devices, cpuIds } of containers) {
-      const devicesOfResource = devices.filter(({ resourceName }) => resourceName === resource);
-      if (devicesOfResource.some((device) => device.deviceIds.some((id) => ids.has(id)))) {
-        return { namespace, podName, container, cpus: CpuSet.of(cpuIds) };
-      }
+      const ofResource = devices.filter(({ resourceName }) => resourceName === resource);
+      if (!ofResource.some((device) => device.deviceIds.some((id) => ids.has(id)))) continue;
+      return { namespace, podName, container, cpus: CpuSet.of(cpuIds) };
     }
   }
   return undefined;
@@ -94,13 +79,12 @@ export function holderOf(
 
 /** The action after a refused allocation: the container does not start, or only an Event reports it. */
 export const ALLOCATION_CHECK_POLICIES = ['enforce', 'warn'] as const;
-type AllocationCheckPolicy = (typeof ALLOCATION_CHECK_POLICIES)[number];
 
 /** Seconds to wait for the API server to return a pod. A container waits only if the pod affects the result. */
 const READ_TIMEOUT_SECONDS = 1;
 
 export interface AllocationCheckerDeps extends Omit<Services, 'nodeName'> {
-  readonly policy: AllocationCheckPolicy;
+  readonly policy: (typeof ALLOCATION_CHECK_POLICIES)[number];
   readonly refusals: Pick<RefusedStarts, 'add'>;
 }
 
@@ -160,9 +144,9 @@ export class AllocationChecker {
     const whole = threadsPerCore <= ANNOTATED_THREADS_PER_CORE || holder.cpus.size % threadsPerCore === 0;
     const promised = whole && pod !== undefined && wantsWholeCores(pod.metadata);
     const wholeCores = wholeCoresOnly || promised;
+    const preferences = parsePreferences(pod?.metadata.annotations?.[PLACEMENT_ANNOTATION]);
     // A pod that cannot be read may have a guest that sees the NUMA nodes of its CPUs.
-    const spansCells =
-      pod === undefined || parsePreferences(pod.metadata.annotations?.[PLACEMENT_ANNOTATION]).spansCells;
+    const spansCells = pod === undefined || preferences.spansCells;
     return { refused: checkAllocation({ ...strictest, wholeCores, spansCells }), pod };
   }
 

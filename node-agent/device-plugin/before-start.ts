@@ -1,5 +1,5 @@
 import type { PodResourcesClient } from '../../kube/kubelet-api/pod-resources-client.ts';
-import { few } from '../../model/errors.ts';
+import { errorText, few } from '../../model/errors.ts';
 import { sleep, underSignals } from '../../runtime/time.ts';
 import type { ListedContainer } from '../assignments/listed-containers.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
@@ -14,14 +14,16 @@ const ASK_PAUSE = 0.1;
 const MAX_NAMED_DEVICES = 8;
 const MAX_ID_CHARACTERS = 80;
 
+export type StartCheck = (
+  resource: string,
+  holder: ListedContainer | undefined,
+  signal: AbortSignal,
+) => Promise<string | undefined>;
+
 export interface BeforeStartDeps {
   readonly podResources: Pick<PodResourcesClient, 'list'>;
   /** Checks the allocation and vacates the CPUs. @returns why the container must not start, or undefined */
-  readonly check: (
-    resource: string,
-    holder: ListedContainer | undefined,
-    signal: AbortSignal,
-  ) => Promise<string | undefined>;
+  readonly check: StartCheck;
   readonly answerWithin: number;
   readonly onOutcome: (resource: string, outcome: 'passed' | 'refused' | 'unanswered') => void;
   readonly log: AgentLogger;
@@ -36,16 +38,14 @@ export function beforeStartCheck(deps: BeforeStartDeps): BeforeStart {
     const answer = await underSignals([signal], undefined, (checking) =>
       Promise.race([
         check(resource, holder, checking)
-          .catch((error: unknown) => (error instanceof Error ? error.message : String(error)))
+          .catch(errorText)
           .then((refusal) => ({ refusal })),
         sleep(answerWithin, checking).then(() => undefined),
       ]),
     );
     if (answer === undefined) {
-      log.error(
-        { ...names, resource, deadlineSeconds: answerWithin },
-        'agent timed out; starting the container before its CPUs were clear',
-      );
+      const fields = { ...names, resource, deadlineSeconds: answerWithin };
+      log.error(fields, 'agent timed out; starting the container before its CPUs were clear');
       return onOutcome(resource, 'unanswered');
     }
     const { refusal } = answer;

@@ -3,10 +3,16 @@ import { KUBELET_SOCKET, PLUGIN_DIRECTORY, registerPlugin } from '../../kube/kub
 import { ProblemLog } from '../../runtime/problem-log.ts';
 import { Backoff, monotonicSeconds, sleep } from '../../runtime/time.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
-import { ChangeSignal } from '../lifecycle/duty.ts';
+import { ChangeSignal, repeat } from '../lifecycle/duty.ts';
 import type { AgentLogger, AgentMessages } from '../telemetry/log-messages.ts';
-import { type BeforeStart, optionsOf, PluginServer } from './plugin-server.ts';
-import { type AdvertisedResource, kubeletGeneration, socketName } from './resources.ts';
+import {
+  type AdvertisedResource,
+  type BeforeStart,
+  kubeletGeneration,
+  optionsOf,
+  PluginServer,
+  socketName,
+} from './plugin-server.ts';
 
 /** Seconds after which a registration counts as lasting: only repeated losses increase the pause before the next one. */
 const LASTING_SECONDS = 30;
@@ -27,6 +33,7 @@ export interface DevicePluginDeps {
 export class DevicePlugin {
   readonly #deps: DevicePluginDeps;
   readonly #directory: string;
+  readonly #kubeletSocket: string;
   readonly #problems: ProblemLog<AgentMessages>;
   readonly #changes = new ChangeSignal();
   #desired: readonly AdvertisedResource[] = [];
@@ -42,6 +49,7 @@ export class DevicePlugin {
   constructor(deps: DevicePluginDeps) {
     this.#deps = deps;
     this.#directory = join(deps.kubeletDir, PLUGIN_DIRECTORY);
+    this.#kubeletSocket = join(this.#directory, KUBELET_SOCKET);
     this.#problems = new ProblemLog(deps.log);
   }
 
@@ -58,46 +66,38 @@ export class DevicePlugin {
     };
     watchDirectory({ path: this.#directory, signal, onChange, log: this.#deps.log });
     const backoff = new Backoff({ first: 0.2, most: 4 });
-    try {
-      while (!signal.aborted) {
-        // Before the first read, so that no change is missed.
-        this.#changes.clear();
-        try {
-          await this.#reconcile(signal);
-          backoff.reset();
-          await this.#changes.wait(signal);
-        } catch (err) {
-          if (signal.aborted) break;
-          this.#problems.failed(err, 'registering the device plugin failed; retrying');
-          await sleep(backoff.next(), signal).catch(() => undefined);
-        }
-      }
-    } finally {
-      await this.#stop([...this.#servers.keys()]);
-    }
+    const round = async () => {
+      // Before the first read, so that no change is missed.
+      this.#changes.clear();
+      await this.#reconcile(signal);
+      backoff.reset();
+      await this.#changes.wait(signal);
+      return 0;
+    };
+    const onError = (error: unknown) => {
+      this.#problems.failed(error, 'registering the device plugin failed; retrying');
+      return backoff.next();
+    };
+    await repeat(signal, round, onError);
+    await this.#stop();
   }
 
   async #reconcile(signal: AbortSignal): Promise<void> {
     const generation = kubeletGeneration(this.#directory);
-    if (generation !== this.#served) await this.#stop([...this.#servers.keys()]);
+    if (generation !== this.#served) await this.#stop();
     this.#served = generation;
     if (generation === '') {
-      const missing = `${this.#kubeletSocket} does not exist`;
-      this.#problems.failed(missing, 'waiting for the kubelet');
+      this.#problems.failed(`${this.#kubeletSocket} does not exist`, 'waiting for the kubelet');
       return;
     }
     try {
       await this.#stopDisconnected(signal);
       await this.#serve(signal);
     } catch (error) {
-      await this.#stop([...this.#servers.keys()]);
+      await this.#stop();
       throw error;
     }
     this.#problems.recovered();
-  }
-
-  get #kubeletSocket(): string {
-    return join(this.#directory, KUBELET_SOCKET);
   }
 
   #checkSockets(): void {
@@ -117,9 +117,8 @@ export class DevicePlugin {
     }
     for (const resource of added) await this.#start(resource);
     for (const resource of added) await this.#register(resource, signal);
-    if (added.length === 0) return;
-    const fields = { resources: added.map(({ name }) => name) };
-    this.#deps.log.info(fields, 'device plugin registered with the kubelet');
+    const resources = added.map(({ name }) => name);
+    if (resources.length > 0) this.#deps.log.info({ resources }, 'device plugin registered with the kubelet');
   }
 
   async #start(resource: AdvertisedResource): Promise<void> {
@@ -157,7 +156,7 @@ export class DevicePlugin {
     await this.#stop([...this.#disconnected.keys()]);
   }
 
-  async #stop(names: readonly string[]): Promise<void> {
+  async #stop(names: readonly string[] = [...this.#servers.keys()]): Promise<void> {
     const stopping = names.map((name) => this.#servers.get(name)?.stop());
     for (const name of names) {
       this.#servers.delete(name);

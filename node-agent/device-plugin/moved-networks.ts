@@ -8,9 +8,9 @@ import { PLACEMENT_ANNOTATION, physnetResource, TUNNEL_RESOURCE } from '../../mo
 import type { NodeNetworks } from '../../model/networks/reach.ts';
 import { parsePreferences } from '../../model/placement/preferences.ts';
 import { ProblemLog } from '../../runtime/problem-log.ts';
-import { Backoff, sleep } from '../../runtime/time.ts';
+import { Backoff } from '../../runtime/time.ts';
 import type { ListedContainer } from '../assignments/listed-containers.ts';
-import { ChangeSignal, type Services } from '../lifecycle/duty.ts';
+import { ChangeSignal, repeat, type Services } from '../lifecycle/duty.ts';
 import type { Networks } from '../networks/networks.ts';
 import type { AgentMessages } from '../telemetry/log-messages.ts';
 import { checkAllocation, containerNames, deviceNetworkText, readPodOfHolder } from './allocation-checker.ts';
@@ -50,27 +50,24 @@ export class MovedNetworks {
     const podResources = this.#deps.podResources();
     const backoff = new Backoff();
     let before: NodeNetworks | undefined;
-    try {
-      while (!signal.aborted) {
-        changes.clear();
-        const now = networks.isComplete ? networks.view().networks : undefined;
-        try {
-          if (now !== undefined && before !== undefined)
-            await this.#announceAll(movesOf(before, now), podResources, signal);
-          before = now ?? before;
-          backoff.reset();
-          this.#problems.recovered();
-          await changes.wait(signal);
-        } catch (err) {
-          if (signal.aborted) break;
-          this.#problems.failed(err, 'finding the pods of a moved network failed; retrying');
-          await sleep(backoff.next(), signal).catch(() => undefined);
-        }
-      }
-    } finally {
-      end();
-      podResources.close();
-    }
+    const round = async () => {
+      changes.clear();
+      const now = networks.isComplete ? networks.view().networks : undefined;
+      const moves = before && now ? movesOf(before, now) : [];
+      if (moves.length > 0) await this.#announceAll(moves, podResources, signal);
+      before = now ?? before;
+      backoff.reset();
+      this.#problems.recovered();
+      await changes.wait(signal);
+      return 0;
+    };
+    const onError = (error: unknown) => {
+      this.#problems.failed(error, 'finding the pods of a moved network failed; retrying');
+      return backoff.next();
+    };
+    await repeat(signal, round, onError);
+    end();
+    podResources.close();
   }
 
   async #announceAll(
@@ -78,14 +75,13 @@ export class MovedNetworks {
     podResources: Pick<PodResourcesClient, 'list'>,
     signal: AbortSignal,
   ): Promise<void> {
-    if (moves.length === 0) return;
     const host = await this.#deps.host();
     const pods = await podResources.list({ signal, deadlineSeconds: READ_TIMEOUT_SECONDS });
     for (const { namespace, name: podName, containers } of pods) {
       for (const { name: container, devices, cpuIds } of containers) {
-        const affected = moves.filter(({ resource }) => devices.some(({ resourceName }) => resourceName === resource));
         // A container in the shared pool runs on all NUMA nodes.
         if (cpuIds.length === 0) continue;
+        const affected = moves.filter(({ resource }) => devices.some(({ resourceName }) => resourceName === resource));
         const holder = { namespace, podName, container, cpus: CpuSet.of(cpuIds) };
         for (const move of affected) await this.#announce(move, holder, host, signal);
       }
@@ -94,43 +90,36 @@ export class MovedNetworks {
 
   async #announce(move: Move, holder: ListedContainer, host: Host, signal: AbortSignal): Promise<void> {
     const { client, events, log } = this.#deps;
-    const allocation = {
-      host,
-      resource: move.resource,
-      cells: move.to ?? CpuSet.EMPTY,
-      cpus: holder.cpus,
-      wholeCores: false,
-    };
-    if (move.to !== undefined && checkAllocation({ ...allocation, spansCells: false }) === undefined) return;
     const { namespace, podName: name, container, cpus } = holder;
+    const { resource, to: cells } = move;
+    const isNear = (spansCells: boolean) =>
+      cells !== undefined &&
+      checkAllocation({ host, resource, cells, cpus, wholeCores: false, spansCells }) === undefined;
+    if (isNear(false)) return;
     const limits = { signal, timeout: READ_TIMEOUT_SECONDS };
     const pod = await readPodOfHolder(client, holder, limits).catch((err: unknown) => {
       log.warn({ err, ...containerNames(holder) }, 'reading a pod whose network moved failed');
       return undefined;
     });
-    const { spansCells } = parsePreferences(pod?.metadata.annotations?.[PLACEMENT_ANNOTATION]);
-    if (move.to !== undefined && checkAllocation({ ...allocation, spansCells }) === undefined) return;
+    if (isNear(parsePreferences(pod?.metadata.annotations?.[PLACEMENT_ANNOTATION]).spansCells)) return;
     const message = `container ${container}, which runs on CPUs ${cpus.brief}: ${moveText(move)}; restart or migrate it to place it again`;
     const targets: EventTarget[] = [{ apiVersion: 'v1', kind: 'Pod', namespace, name, uid: pod?.metadata.uid }];
     const launcher = pod && recognizeLauncher(pod);
     if (launcher?.kind === 'launcher') targets.push(vmiObject(namespace, launcher.vmi));
     const event = 'NetworkMoved';
     for (const target of targets) events.record(target, { type: 'Warning', reason: event, message });
-    const network = deviceNetworkText(move.resource);
+    const network = deviceNetworkText(resource);
     const fields = { ...containerNames(holder), vmi: pod && vmiNameOf(pod), cpus, network, event, message };
     log.warn(fields, 'network moved under a running pod');
   }
 }
 
 function movesOf(before: NodeNetworks, now: NodeNetworks): Move[] {
-  const moves: Move[] = [];
-  const compare = (resource: string, from: CpuSet | undefined, to: CpuSet | undefined) => {
-    if (from === undefined || (to !== undefined && from.equals(to))) return;
-    moves.push({ resource, from, to });
-  };
-  for (const [name, cells] of before.physnets) compare(physnetResource(name), cells, now.physnets.get(name));
-  compare(TUNNEL_RESOURCE, before.tunnel, now.tunnel);
-  return moves;
+  const moves = [...before.physnets].map(([name, from]): Move => {
+    return { resource: physnetResource(name), from, to: now.physnets.get(name) };
+  });
+  if (before.tunnel !== undefined) moves.push({ resource: TUNNEL_RESOURCE, from: before.tunnel, to: now.tunnel });
+  return moves.filter(({ from, to }) => to === undefined || !from.equals(to));
 }
 
 function moveText({ resource, from, to }: Move): string {

@@ -23,19 +23,9 @@ export interface DpuHostDeps extends Pick<Services, 'client' | 'nodeName' | 'log
  * the API server does not answer; no other part needs the Lease within a second.
  */
 export function maintainDpuLease(deps: DpuHostDeps, signal: AbortSignal): Promise<void> {
-  const problems = new ProblemLog(deps.log);
-  const periodSeconds = observationPeriod(deps.timing);
-  const round = async (): Promise<number> => {
-    await reconcile(deps, signal);
-    problems.recovered();
-    return periodSeconds;
-  };
-  const onError = (err: unknown): number => {
-    // Another client wrote in between: the next round reads the Lease again.
-    if (!isConflict(err) && !isAlreadyExists(err)) problems.failed(err, 'maintaining the DPU lease failed; retrying');
-    return periodSeconds;
-  };
-  return repeat(signal, round, onError);
+  const period = observationPeriod(deps.timing);
+  const warning = 'maintaining the DPU lease failed; retrying';
+  return repeatRound({ log: deps.log, period, retryAfter: period, warning }, signal, () => reconcile(deps, signal));
 }
 
 async function reconcile({ client, nodeName, lease, timing, log }: DpuHostDeps, signal: AbortSignal): Promise<void> {
@@ -48,8 +38,7 @@ async function reconcile({ client, nodeName, lease, timing, log }: DpuHostDeps, 
   if (repair.kind === 'create') {
     await createLease(client, lease, { owner: ownerReferences[0], holder: holderIdentity, duration }, signal);
     const fields = { lease: leaseText(lease), durationSeconds: duration };
-    log.info(fields, 'DPU lease created; waiting for the DPU to renew it');
-    return;
+    return log.info(fields, 'DPU lease created; waiting for the DPU to renew it');
   }
   const patch = {
     // A list in a merge patch replaces the old one: the uid of a deleted node must not stay next to the new one.
@@ -77,21 +66,34 @@ export function releaseDpuLease(
   { client, lease, log }: Pick<DpuHostDeps, 'client' | 'lease' | 'log'>,
   signal: AbortSignal,
 ): Promise<void> {
-  const problems = new ProblemLog(log);
-  const round = async (): Promise<number> => {
+  const warning = 'releasing the DPU lease failed; retrying';
+  return repeatRound({ log, period: CHECK_SECONDS, retryAfter: RETRY_SECONDS, warning }, signal, async () => {
     const current = await findLease(client, lease, signal);
-    if (current !== undefined && !isReleased(current.spec)) {
-      const { resourceVersion } = current.metadata;
-      const patch = { metadata: { resourceVersion }, spec: { holderIdentity: RELEASED_HOLDER } };
-      await patchLease(client, lease, patch, signal);
-      log.info({ lease: leaseText(lease) }, 'DPU lease released; health check off');
-    }
+    if (current === undefined || isReleased(current.spec)) return;
+    const { resourceVersion } = current.metadata;
+    const patch = { metadata: { resourceVersion }, spec: { holderIdentity: RELEASED_HOLDER } };
+    await patchLease(client, lease, patch, signal);
+    log.info({ lease: leaseText(lease) }, 'DPU lease released; health check off');
+  });
+}
+
+interface Rounds extends Pick<Services, 'log'> {
+  /** Seconds from the end of a round to the next one, and after a failure. */
+  readonly period: number;
+  readonly retryAfter: number;
+  readonly warning: 'maintaining the DPU lease failed; retrying' | 'releasing the DPU lease failed; retrying';
+}
+
+function repeatRound(rounds: Rounds, signal: AbortSignal, round: () => Promise<void>): Promise<void> {
+  const problems = new ProblemLog(rounds.log);
+  const work = async (): Promise<number> => {
+    await round();
     problems.recovered();
-    return CHECK_SECONDS;
+    return rounds.period;
   };
-  const onError = (err: unknown): number => {
-    if (!isConflict(err)) problems.failed(err, 'releasing the DPU lease failed; retrying');
-    return RETRY_SECONDS;
-  };
-  return repeat(signal, round, onError);
+  return repeat(signal, work, (error) => {
+    // Another client wrote in between: the next round reads the Lease again.
+    if (!isConflict(error) && !isAlreadyExists(error)) problems.failed(error, rounds.warning);
+    return rounds.retryAfter;
+  });
 }

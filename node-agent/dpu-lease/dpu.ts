@@ -1,15 +1,18 @@
+import { statSync } from 'node:fs';
 import { createConnection } from 'node:net';
 import { join } from 'node:path';
 import { isNotFound, KubeError } from '../../kube/client.ts';
-import { type DpuRunRecord, nextRecord, parseDpuRun, restartOf } from '../../model/lease/dpu-run.ts';
+import { resultOrNone } from '../../model/json.ts';
+import { type DpuRun, type DpuRunRecord, nextRecord, parseDpuRun, restartOf } from '../../model/lease/dpu-run.ts';
 import type { LeaseTiming } from '../../model/lease/timing.ts';
 import { DPU_RUN_ANNOTATION } from '../../model/names.ts';
 import { Durations } from '../../runtime/problem-log.ts';
 import { sleep } from '../../runtime/time.ts';
+import { readBounded } from '../files/bounded-file.ts';
 import { type LeaseName, type LeaseObject, leaseText, patchLease, Renewals, readLease } from '../kube-objects/lease.ts';
 import type { Services } from '../lifecycle/duty.ts';
 import { DaemonFinder, readPid } from '../open-vswitch/daemons.ts';
-import type { RunReading } from './run.ts';
+import { bootId } from '../processes/proc.ts';
 
 export interface DpuDeps extends Pick<Services, 'client' | 'log' | 'metrics'> {
   readonly lease: LeaseName;
@@ -54,12 +57,11 @@ export class DpuLease {
     this.#problem = problem;
     const { lease, timing, log } = this.#deps;
     const fields = { lease: leaseText(lease), intervalSeconds: timing.renewInterval };
-    if (problem === undefined) {
-      log.info({ ...fields, ...this.#outages.end('') }, 'renewing the DPU lease');
-      return;
+    if (problem === undefined) log.info({ ...fields, ...this.#outages.end('') }, 'renewing the DPU lease');
+    else {
+      this.#outages.begin('');
+      log.warn({ ...fields, reason: problem }, 'renewing the DPU lease failed');
     }
-    this.#outages.begin('');
-    log.warn({ ...fields, reason: problem }, 'renewing the DPU lease failed');
   }
 
   /** @returns why it did not renew */
@@ -129,22 +131,19 @@ const ANSWER_DEADLINE_SECONDS = 2;
 /** Both daemons of Open vSwitch must answer on their sockets: a process that hangs renews nothing. */
 export function ovsProbe(rundir: string, answerWithin = ANSWER_DEADLINE_SECONDS): Probe {
   return async (signal) => {
-    const ask = async (name: string, socket: string, method: string) => {
+    const ask = async (name: string, socket: string, method: string): Promise<string[]> => {
       const path = join(rundir, socket);
       const problem = await callOnce(path, method, answerWithin, signal);
-      return problem === undefined ? undefined : `${name} does not answer on ${path}: ${problem}`;
+      return problem === undefined ? [] : [`${name} does not answer on ${path}: ${problem}`];
     };
     try {
       // A DPU's agent has a PID namespace of its own.
       const missing = new DaemonFinder(rundir).find().missing.filter(({ code }) => code !== 'hidden');
       if (missing.length > 0) return missing.map(({ message }) => message).join('; ');
       const pid = readPid(join(rundir, 'ovs-vswitchd.pid'));
-      const answers = await Promise.all([
-        ask('ovsdb-server', 'db.sock', 'list_dbs'),
-        ask('ovs-vswitchd', `ovs-vswitchd.${pid}.ctl`, 'version'),
-      ]);
-      const problems = answers.filter((problem) => problem !== undefined);
-      return problems.length === 0 ? undefined : problems.join('; ');
+      const control = ask('ovs-vswitchd', `ovs-vswitchd.${pid}.ctl`, 'version');
+      const problems = await Promise.all([ask('ovsdb-server', 'db.sock', 'list_dbs'), control]);
+      return problems.flat().join('; ') || undefined;
     } catch (error) {
       return (error as Error).message;
     }
@@ -170,5 +169,35 @@ function callOnce(path: string, method: string, seconds: number, signal: AbortSi
     socket.on('data', () => done(undefined));
     socket.on('error', (error) => done(error.message));
     socket.on('close', () => done('it closed the connection'));
+  });
+}
+
+export interface RunReading {
+  readonly run: DpuRun;
+  /** Seconds since Open vSwitch started. */
+  readonly ageSeconds: number;
+}
+
+/** Of /proc on every architecture (USER_HZ). */
+const TICKS_PER_SECOND = 100;
+const MAX_UPTIME_BYTES = 128;
+
+/** Undefined while Open vSwitch's pidfile or the boot id cannot be read. */
+export function readDpuRun(rundir: string): RunReading | undefined {
+  const pidfile = join(rundir, 'ovs-vswitchd.pid');
+  return resultOrNone(() => {
+    const uptime = Number.parseFloat(readBounded('/proc/uptime', MAX_UPTIME_BYTES));
+    const id = bootId();
+    if (id === '' || Number.isNaN(uptime)) return undefined;
+    const { processes } = new DaemonFinder(rundir).find();
+    const daemon = processes.find(({ name, role }) => name === 'ovs-vswitchd' && role === 'daemon');
+    const written = Math.floor(statSync(pidfile).mtimeMs);
+    const run: DpuRun = { bootId: id, pid: daemon?.pid ?? readPid(pidfile), pidfile: written };
+    if (daemon !== undefined) {
+      return { run: { ...run, start: daemon.start }, ageSeconds: uptime - daemon.start / TICKS_PER_SECOND };
+    }
+    // The agent is in another PID namespace. A clock that was set since then gives no age.
+    const age = (Date.now() - written) / 1000;
+    return { run, ageSeconds: age >= 0 && age <= uptime ? age : 0 };
   });
 }

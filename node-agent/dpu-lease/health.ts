@@ -69,11 +69,8 @@ export class HostDpuHealth extends Listeners<Parameters<HealthListener>> {
   current(): DpuHealthReport {
     const { lease, timing, nowSeconds, whenUnknown } = this.#deps;
     const verdict = judgeLease(this.observation(), nowSeconds(), this.#options);
-    const reason = describeLease(verdict, {
-      lease: lease.name,
-      duration: timing.duration,
-      nowMilliseconds: Date.now(),
-    });
+    const named = { lease: lease.name, duration: timing.duration, nowMilliseconds: Date.now() };
+    const reason = describeLease(verdict, named);
     return { ...verdict, ready: isReady(verdict.state, whenUnknown), reason };
   }
 
@@ -149,21 +146,19 @@ export function announceHealth({ nodeName, events, metrics, log }: Omit<Services
   return (report) => {
     const { ready, state, reason, age } = report;
     metrics.dpuReady.set(ready ? 1 : 0);
-    for (const candidate of ['alive', 'unproven', 'dead', 'unknown'])
-      metrics.dpuState.set({ state: candidate }, candidate === state ? 1 : 0);
+    for (const other of ['alive', 'unproven', 'dead', 'unknown'])
+      metrics.dpuState.set({ state: other }, other === state ? 1 : 0);
     if (age !== undefined) metrics.dpuRenewalAge.set(age);
     if (state === last) return;
     last = state;
     if (state === 'alive') {
       const [event, message] = ['DPUReady', `The DPU is ready: ${reason}`];
       log.info({ state, event, message, ...durations.end('') }, 'DPU is ready');
-      events.record(target, { type: 'Normal', reason: event, message });
-      return;
+      return events.record(target, { type: 'Normal', reason: event, message });
     }
     durations.begin('');
-    const [event, message] = ready
-      ? ['DPUUnknown', `DPU Unknown, treated as ready: ${reason}`]
-      : ['DPUNotReady', `DPU Not Ready: ${reason}`];
+    const [event, text] = ready ? ['DPUUnknown', 'DPU Unknown, treated as ready'] : ['DPUNotReady', 'DPU Not Ready'];
+    const message = `${text}: ${reason}`;
     const fields = { state, event, message };
     if (ready) log.warn(fields, 'DPU state unknown; treating it as ready');
     else if (state === 'unproven') log.info(fields, 'waiting for the DPU to renew its lease');

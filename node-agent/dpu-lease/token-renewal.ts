@@ -86,12 +86,10 @@ export class TokenRenewal {
   /** Seconds until the token expires, and the remaining seconds at which it is replaced. */
   #validity(token: string, { issued, expires }: TokenClaims) {
     const { nowSeconds, wallClock } = this.#deps;
-    const obtainedToken = this.#obtained;
-    if (obtainedToken?.token === token)
-      return {
-        left: obtainedToken.lifetimeSeconds - (nowSeconds() - obtainedToken.atSeconds),
-        least: obtainedToken.lifetimeSeconds / 2,
-      };
+    if (this.#obtained?.token === token) {
+      const { lifetimeSeconds, atSeconds } = this.#obtained;
+      return { left: lifetimeSeconds - (nowSeconds() - atSeconds), least: lifetimeSeconds / 2 };
+    }
     const clock = wallClock() / 1000;
     // A clock before the token's issue time cannot measure its age.
     return { left: clock < issued - CLOCK_SLACK_SECONDS ? 0 : expires - clock, least: TOKEN_LIFETIME_SECONDS / 2 };
@@ -101,11 +99,8 @@ export class TokenRenewal {
     const { client, tokenFile, log, nowSeconds } = this.#deps;
     const atSeconds = nowSeconds();
     const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${account}/token`;
-    const body = {
-      apiVersion: 'authentication.k8s.io/v1',
-      kind: 'TokenRequest',
-      spec: { expirationSeconds: TOKEN_LIFETIME_SECONDS },
-    };
+    const spec = { expirationSeconds: TOKEN_LIFETIME_SECONDS };
+    const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec };
     const { token } = tokenRequest.parse(await client.create(path, body, { signal })).status;
     // The API server may grant less than requested.
     const { issued, expires } = readTokenClaims(token);
@@ -131,10 +126,8 @@ export function readTokenClaims(token: string) {
   const payload = Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8');
   const result = claims.safeParse(parseJson(payload));
   if (!result.success) {
-    throw new PlumblineError(
-      'token',
-      `not a service account token with an expiry (check ${result.error.issues[0]?.path.join('.') || 'that it is a JSON Web Token'})`,
-    );
+    const field = result.error.issues[0]?.path.join('.') || 'that it is a JSON Web Token';
+    throw new PlumblineError('token', `not a service account token with an expiry (check ${field})`);
   }
   const { sub, iat, exp } = result.data;
   const [, , namespace = '', account = ''] = sub.split(':');

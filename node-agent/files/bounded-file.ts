@@ -47,14 +47,15 @@ export function readBoundedBytes(path: string, most: number): Buffer {
   try {
     const stats = fstatSync(file);
     if (!stats.isFile()) throw new FileLimitError(path, 'not a regular file');
-    if (stats.size > most) throw tooLarge(path, most);
+    const tooLarge = () => new FileLimitError(path, `larger than ${most} bytes`);
+    if (stats.size > most) throw tooLarge();
     const chunks: Buffer[] = [];
     for (let length = 0; ; ) {
       const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
       const count = readSync(file, chunk, 0, CHUNK_BYTES, null);
       if (count === 0) return Buffer.concat(chunks);
       length += count;
-      if (length > most) throw tooLarge(path, most);
+      if (length > most) throw tooLarge();
       chunks.push(chunk.subarray(0, count));
     }
   } finally {
@@ -75,10 +76,6 @@ export function readHead(path: string, most: number): string {
   } finally {
     closeSync(file);
   }
-}
-
-function tooLarge(path: string, most: number): FileLimitError {
-  return new FileLimitError(path, `larger than ${most} bytes`);
 }
 
 /** The format of the agent's own files that this build writes and reads. Additional fields do not change it. */

@@ -23,22 +23,22 @@ export function parseBoundedYaml(text: string, reading: typeof KUBELET_YAML | ob
   // `prettyErrors: false` avoids a search in the text for each error; there may be as many errors as characters.
   const options = { uniqueKeys: false, prettyErrors: false, logLevel: 'error', lineCounter, ...reading } as const;
   const document = parseDocument(text, options);
+  const refuse = (offset = 0, why: string): never => {
+    const { line, col } = lineCounter.linePos(offset);
+    throw new Error(`${cut(why.split('\n', 1)[0] ?? '', MAX_REASON_CHARACTERS)} at line ${line}, column ${col}`);
+  };
   const [error] = document.errors;
-  if (error !== undefined) throw new Error(withLocation(lineCounter, error.pos[0], error.message));
+  if (error !== undefined) refuse(error.pos[0], error.message);
   visit(document, {
     Alias(_key, { source, range }, path) {
-      if (path.some((node) => isNode(node) && 'anchor' in node && node.anchor === source)) {
-        throw new Error(withLocation(lineCounter, range?.[0] ?? 0, `the anchor ${quote(source)} contains itself`));
-      }
+      const isWithin = path.some((node) => isNode(node) && 'anchor' in node && node.anchor === source);
+      if (isWithin) refuse(range?.[0], `the anchor ${quote(source)} contains itself`);
     },
     Map(_key, { items }) {
       const keys = new Set<unknown>();
       for (const { key } of items) {
         if (!isScalar(key)) continue;
-        if (keys.has(key.value)) {
-          const why = `the key ${quote(String(key.value))} appears twice`;
-          throw new Error(withLocation(lineCounter, key.range?.[0] ?? 0, why));
-        }
+        if (keys.has(key.value)) refuse(key.range?.[0], `the key ${quote(String(key.value))} appears twice`);
         keys.add(key.value);
       }
     },
@@ -48,11 +48,6 @@ export function parseBoundedYaml(text: string, reading: typeof KUBELET_YAML | ob
   } catch (error) {
     throw new Error(cut((error as Error).message, MAX_REASON_CHARACTERS), { cause: error });
   }
-}
-
-function withLocation(lines: LineCounter, offset: number, why: string): string {
-  const { line, col } = lines.linePos(offset);
-  return `${cut(why.split('\n', 1)[0] ?? '', MAX_REASON_CHARACTERS)} at line ${line}, column ${col}`;
 }
 
 /** It also counts brackets within quotes and comments, which errs on the safe side. */

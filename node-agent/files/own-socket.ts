@@ -7,20 +7,18 @@ import { unlessMissing } from './bounded-file.ts';
 /** A unix socket that this process made, at its path. Another process's socket at that path is never removed. */
 export class OwnSocket {
   readonly #path: string;
-  readonly #dev: number;
-  readonly #ino: number;
+  readonly #stats: Stats;
 
-  constructor(path: string, { dev, ino }: Pick<Stats, 'dev' | 'ino'>) {
+  constructor(path: string, stats: Stats) {
     this.#path = path;
-    this.#dev = dev;
-    this.#ino = ino;
+    this.#stats = stats;
   }
 
   /** Whether the socket at the path is still this one; also while that cannot be read. */
   isInPlace(): boolean {
     try {
       const current = unlessMissing(() => statSync(this.#path));
-      return current?.ino === this.#ino && current.dev === this.#dev;
+      return current?.ino === this.#stats.ino && current.dev === this.#stats.dev;
     } catch {
       return true;
     }

@@ -2,13 +2,10 @@ import { renameSync, rmSync } from 'node:fs';
 import { errorText } from '../../model/errors.ts';
 import { ProblemLog } from '../../runtime/problem-log.ts';
 import type { AgentLogger, AgentMessages } from '../telemetry/log-messages.ts';
-import { readBounded, SavedFormatError, saveFile } from './bounded-file.ts';
+import { readBounded, SavedFormatError, saveFile, unlessMissing } from './bounded-file.ts';
 
 /** Seconds between attempts to read or write after a failure: a disk that was full heals within 30 s. */
 const RETRY_SECONDS = 10;
-
-/** Error codes of a missing file: nothing was saved. With any other error, what was saved is unknown. */
-const ABSENT: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR']);
 
 /** Set in memory alone: `unread`, since the file is not known; `unsaved`, since the last write failed. */
 export type StateFileMode = 'unread' | 'unsaved' | 'current';
@@ -28,8 +25,6 @@ interface StateFileOptions<Value> {
    * saved value is overwritten.
    */
   readonly merge?: (saved: Value | undefined, setMeanwhile: Value | undefined) => Value | undefined;
-  /** Called once, when the file has been read: by `load`, or by a later attempt. It must not throw. */
-  readonly onLoaded?: () => void;
   /** Called when `problem` may have changed. It must not throw. */
   readonly onProblem?: OnFileProblem | undefined;
   readonly log: AgentLogger;
@@ -59,6 +54,7 @@ export class StateFile<Value> {
   #problem: string | undefined;
   #loss: string | undefined;
   #signal: AbortSignal | undefined;
+  #onLate: (() => void) | undefined;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(options: StateFileOptions<Value>) {
@@ -88,15 +84,18 @@ export class StateFile<Value> {
   /**
    * Call it at the start of each run of the duty, which is after the agent's lock was acquired: earlier, another agent
    * still writes the file. A file that was read is not read again. Failures are repeated until the signal aborts.
+   * @param onLate called once a file that cannot be read now has been read; it must not throw
    */
-  load(signal: AbortSignal): void {
+  load(signal: AbortSignal, onLate?: () => void): void {
     this.#signal = signal;
+    this.#onLate = undefined;
     const end = () => {
       this.#cancelRetry();
       if (this.#mode === 'unsaved') this.#write();
     };
     signal.addEventListener('abort', end, { once: true });
     this.#attempt();
+    this.#onLate = onLate;
   }
 
   /** Remembers the value, and writes it at once, unless that has been tried. Undefined removes the file. */
@@ -127,24 +126,19 @@ export class StateFile<Value> {
       this.#failed(error, 'reading a state file failed; retrying');
       return;
     }
-    const { merge, onLoaded } = this.#options;
+    const { merge } = this.#options;
     if (!this.#isSet) this.#value = saved;
     else if (merge !== undefined) this.#keep(merge(saved, this.#value));
     this.#succeeded();
     if (this.#isSet) this.#write();
-    onLoaded?.();
+    this.#onLate?.();
   }
 
   /** @throws an error if the file cannot be read, nor put aside */
   #readSaved(): Value | undefined {
     const { path, maxBytes, parse, log } = this.#options;
-    let text: string;
-    try {
-      text = readBounded(path, maxBytes);
-    } catch (error) {
-      if (ABSENT.has((error as NodeJS.ErrnoException).code ?? '')) return undefined;
-      throw error;
-    }
+    const text = unlessMissing(() => readBounded(path, maxBytes));
+    if (text === undefined) return undefined;
     try {
       const value = parse(text);
       this.#savedText = text;

@@ -19,14 +19,8 @@ import type { AgentMetrics } from '../telemetry/metrics.ts';
 import { ALLOW, denial, type Question, WAIT } from './protocol.ts';
 import type { GateCaller } from './server.ts';
 
-interface GatePolicy {
-  readonly status: boolean;
-  readonly scope: GateScope;
-  readonly exempt: readonly string[];
-}
-
 interface AnswersDeps {
-  readonly policy: GatePolicy;
+  readonly policy: { readonly status: boolean; readonly scope: GateScope; readonly exempt: readonly string[] };
   /** Undefined where the node has no DPU. */
   readonly dpu: () => DpuWord | undefined;
   /** The CPUs that a pod owns exclusively; empty for an unknown pod. */
@@ -38,26 +32,22 @@ interface AnswersDeps {
   readonly metrics: AgentMetrics;
 }
 
-/** An ADD that was allowed. It ends when its shim disconnects, which it does when the delegate has ended. */
-interface RunningAdd {
-  readonly question: AddQuestion;
-  readonly asker: GateCaller;
-}
-
 /** Never waits for the API server; only scope `device` queries the kubelet, for half a second at most. */
 export class GateAnswers {
   readonly #deps: AnswersDeps;
-  readonly #inFlight = new Set<RunningAdd>();
+  /** Allowed ADDs. One ends when its shim disconnects, which it does when the delegate has ended. */
+  readonly #inFlight = new Map<GateCaller, AddQuestion>();
 
   constructor(deps: AnswersDeps) {
     this.#deps = deps;
   }
 
   async answer(question: Question, asker: GateCaller): Promise<void> {
-    const { metrics } = this.#deps;
+    const { metrics, dpu, policy } = this.#deps;
     const begun = performance.now();
     const { verb } = question;
-    const refusal = await this.#decide(question, asker);
+    const refusal =
+      verb === 'ADD' ? await this.#add(question, asker) : decideStatus(dpu(), policy.status && verb === 'STATUS');
     if (refusal !== undefined) asker.end(denial(refusal));
     // The connection of an ADD stays open while its delegate runs.
     else if (verb === 'ADD') asker.send(ALLOW);
@@ -71,28 +61,22 @@ export class GateAnswers {
   recheck(): number {
     const { dpu, metrics } = this.#deps;
     let aborted = 0;
-    for (const call of [...this.#inFlight]) {
-      const refusal = decideAdd({ ...call.question, dpu: dpu() });
+    for (const [asker, question] of [...this.#inFlight]) {
+      const refusal = decideAdd({ ...question, dpu: dpu() });
       if (refusal === undefined) continue;
-      this.#inFlight.delete(call);
-      call.asker.end(denial(refusal));
+      this.#inFlight.delete(asker);
+      asker.end(denial(refusal));
       metrics.gateCalls.inc({ verb: 'ADD', outcome: 'aborted' });
       aborted++;
     }
     return aborted;
   }
 
-  async #decide(question: Question, asker: GateCaller): Promise<CniError | undefined> {
-    if (question.verb === 'ADD') return this.#add(question, asker);
-    if (question.verb === 'STATUS') return decideStatus(this.#deps.dpu(), this.#deps.policy.status);
-    return undefined;
-  }
-
   async #add(question: Question, asker: GateCaller): Promise<CniError | undefined> {
     const { policy, dpu, cpusOf, vacate } = this.#deps;
+    const { scope, exempt } = policy;
     const pod = podOf(parseCniArgs(question.environment.get('CNI_ARGS')));
-    const common = { scope: policy.scope, exempt: policy.exempt, namespace: pod.namespace };
-    const facts = { ...common, hasDevice: await this.#hasDevice(question, pod, asker) };
+    const facts = { scope, exempt, namespace: pod.namespace, hasDevice: await this.#hasDevice(question, pod, asker) };
     const refused = decideAdd({ ...facts, dpu: dpu() });
     if (refused !== undefined) return refused;
     const cpus = pod.uid === undefined ? CpuSet.EMPTY : cpusOf(pod.uid);
@@ -100,16 +84,18 @@ export class GateAnswers {
       try {
         await patiently(asker, vacate(cpus, asker.gone));
       } catch (error) {
-        return {
-          code: CNI_CODES.tryAgainLater,
-          message: `CPUs ${cpus.brief} are not clear yet: ${(error as Error).message}`,
-        };
+        const message = `CPUs ${cpus.brief} are not clear yet: ${(error as Error).message}`;
+        return { code: CNI_CODES.tryAgainLater, message };
       }
     }
     // The DPU may have died in the meantime.
     const late = { ...facts, dpu: dpu() };
     const refusedLate = decideAdd(late);
-    if (refusedLate === undefined && dependsOnDpu(late)) this.#follow({ question: late, asker });
+    if (refusedLate === undefined && dependsOnDpu(late) && !asker.gone.aborted) {
+      // Cancelled if the DPU dies before the shim disconnects.
+      this.#inFlight.set(asker, late);
+      asker.gone.addEventListener('abort', () => this.#inFlight.delete(asker), { once: true });
+    }
     return refusedLate;
   }
 
@@ -120,13 +106,6 @@ export class GateAnswers {
     if (deviceInConf(question.conf)) return true;
     const unknown = { ...policy, namespace: pod.namespace, hasDevice: undefined, dpu: dpu() };
     return dependsOnDpu(unknown) ? patiently(asker, hasDevice(pod)) : undefined;
-  }
-
-  /** Tracks a running delegate, which is cancelled if the DPU dies before the shim disconnects. */
-  #follow(call: RunningAdd): void {
-    this.#inFlight.add(call);
-    call.asker.gone.addEventListener('abort', () => this.#inFlight.delete(call), { once: true });
-    if (call.asker.gone.aborted) this.#inFlight.delete(call);
   }
 }
 
@@ -175,9 +154,8 @@ export class DeviceQuestions {
     try {
       const pods = await this.#client.list({ deadlineSeconds: KUBELET_DEADLINE_SECONDS });
       const pod = pods.find((pod) => pod.namespace === namespace && pod.name === name);
-      if (pod === undefined) return undefined;
-      const names = pod.containers.flatMap(({ devices }) => devices.map(({ resourceName }) => resourceName));
-      return hasDpuDevice(names);
+      const devices = pod?.containers.flatMap((container) => container.devices);
+      return devices && hasDpuDevice(devices.map(({ resourceName }) => resourceName));
     } catch {
       return undefined;
     } finally {

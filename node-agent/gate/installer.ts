@@ -24,12 +24,9 @@ const MIN_WRITE_INTERVAL_SECONDS = 1;
 /** Bytes. The shim has 40 kB. */
 const MAX_SHIM_BYTES = 16 * 1024 * 1024;
 
-export interface GateDirectories {
+interface InstallerDeps extends Pick<Services, 'log' | 'metrics'> {
   readonly binDir: string;
   readonly confDir: string;
-}
-
-interface InstallerDeps extends GateDirectories, Pick<Services, 'log' | 'metrics'> {
   readonly shim: string;
   /** Seconds between two writes; default 1. */
   readonly pace?: number;
@@ -117,7 +114,7 @@ export class GateInstaller {
   }
 }
 
-export interface GateRemoval {
+interface GateRemoval {
   readonly confDir: string;
   readonly state: string;
   /** Undefined: the shim stays, because runtimes call a sandbox's plugins again to remove the sandbox. */
@@ -139,18 +136,16 @@ function readConfFiles(directory: string): ConfFile[] {
   const entries = unlessMissing(() => readdirSync(directory, { withFileTypes: true })) ?? [];
   const names = entries.filter((entry) => !entry.isDirectory()).map(({ name }) => name);
   const primary = choosePrimary(names.map((name) => ({ name, text: undefined })))?.name;
-  const gateFileNames: readonly string[] = Object.values(GATE_FILES);
+  const relevant = new Set<string | undefined>([primary, ...Object.values(GATE_FILES)]);
   return names
-    .filter((name) => name === primary || gateFileNames.includes(name))
-    .map((name) => readConfFile(directory, name));
-}
-
-function readConfFile(directory: string, name: string): ConfFile {
-  try {
-    return { name, text: readBounded(join(directory, name), MAX_CONF_BYTES) };
-  } catch (error) {
-    return { name, text: undefined, fault: (error as Error).message };
-  }
+    .filter((name) => relevant.has(name))
+    .map((name) => {
+      try {
+        return { name, text: readBounded(join(directory, name), MAX_CONF_BYTES) };
+      } catch (error) {
+        return { name, text: undefined, fault: (error as Error).message };
+      }
+    });
 }
 
 /** The CNI plugin's file: next to the agent's bundle; for the agent's source, in the folder of bundles. */

@@ -42,8 +42,12 @@ export class QuestionReader {
 
   /** @returns the request once it is complete @throws ProtocolError */
   read(chunk: Buffer): Question | undefined {
-    if (this.#head === undefined) this.#readHead(Buffer.concat([this.#bytes, chunk]));
-    else this.#length += chunk.copy(this.#bytes, this.#length);
+    if (this.#head === undefined) {
+      const received = Buffer.concat([this.#bytes, chunk]);
+      this.#head = readHead(received);
+      this.#bytes = this.#head === undefined ? received : Buffer.allocUnsafe(this.#head.offsets[2]);
+      this.#length = this.#head === undefined ? received.length : received.copy(this.#bytes);
+    } else this.#length += chunk.copy(this.#bytes, this.#length);
     if (this.#head === undefined || this.#length < this.#bytes.length) return undefined;
     const [environment, conf, end] = this.#head.offsets;
     return {
@@ -51,12 +55,6 @@ export class QuestionReader {
       environment: variables(this.#bytes.toString('utf8', environment, conf)),
       conf: this.#bytes.toString('utf8', conf, end),
     };
-  }
-
-  #readHead(received: Buffer): void {
-    this.#head = readHead(received);
-    this.#bytes = this.#head === undefined ? received : Buffer.allocUnsafe(this.#head.offsets[2]);
-    this.#length = this.#head === undefined ? received.length : received.copy(this.#bytes);
   }
 }
 
@@ -80,12 +78,8 @@ function readHead(bytes: Buffer): Head | undefined {
 
 /** Reads `NAME=value` entries that end with a NUL; entries without `=` are skipped. */
 function variables(text: string): ReadonlyMap<string, string> {
-  const values = new Map<string, string>();
-  for (const entry of text.split('\0')) {
-    const equals = entry.indexOf('=');
-    if (equals >= 0) values.set(entry.slice(0, equals), entry.slice(equals + 1));
-  }
-  return values;
+  const entries = text.split('\0').filter((entry) => entry.includes('='));
+  return new Map(entries.map((entry) => [entry.slice(0, entry.indexOf('=')), entry.slice(entry.indexOf('=') + 1)]));
 }
 
 export const ALLOW = 'allow\n';

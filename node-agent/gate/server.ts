@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { chmodSync, mkdirSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
 import { dirname } from 'node:path';
@@ -5,16 +6,11 @@ import { ProblemLog } from '../../runtime/problem-log.ts';
 import { sleep, underSignals } from '../../runtime/time.ts';
 import { placeSocket } from '../files/own-socket.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
-import { untilAborted } from '../lifecycle/duty.ts';
+import { ChangeSignal } from '../lifecycle/duty.ts';
 import type { AgentLogger, AgentMessages } from '../telemetry/log-messages.ts';
 import { ProtocolError, type Question, QuestionReader } from './protocol.ts';
 
-export interface GateCaller {
-  send(frame: string | Buffer): void;
-  end(frame: string | Buffer): void;
-  /** Aborts when the shim disconnects. */
-  readonly gone: AbortSignal;
-}
+export type GateCaller = Pick<GateConnection, 'send' | 'end' | 'gone'>;
 
 /** A shim that exceeds them is disconnected and uses the state file. A node has a few hundred pods. */
 const LIMITS = {
@@ -76,20 +72,15 @@ export class GateServer {
       this.#acceptProblems.failed(error, 'closed a gate connection; the CNI plugin uses the state file');
     try {
       const gateSocket = await placeSocket(socketPath, async (path) => {
-        await new Promise<void>((resolve, reject) => {
-          server.once('error', reject);
-          server.listen(path, () => {
-            server.off('error', reject).on('error', onError);
-            resolve();
-          });
-        });
+        await once(server.listen(path), 'listening');
+        server.on('error', onError);
         chmodSync(path, 0o600);
       });
-      const removed = new AbortController();
-      await underSignals([signal, removed.signal], undefined, async (either) => {
-        const check = () => gateSocket.isInPlace() || removed.abort();
-        watchDirectory({ path: dirname(socketPath), signal: either, onChange: check, log: this.#deps.log });
-        await untilAborted(either);
+      const removed = new ChangeSignal();
+      const onChange = () => gateSocket.isInPlace() || removed.set();
+      await underSignals([signal], undefined, (listening) => {
+        watchDirectory({ path: dirname(socketPath), signal: listening, onChange, log: this.#deps.log });
+        return removed.wait(listening);
       });
       gateSocket.remove();
     } finally {
@@ -156,14 +147,13 @@ export class GateServer {
 }
 
 /** One shim's connection. It ends when the shim disconnects, or without a whole request in time. */
-class GateConnection implements GateCaller {
+class GateConnection {
   readonly #socket: Socket;
   readonly #reader = new QuestionReader();
   readonly #gone = new AbortController();
   /** Counted from the connection, not from the last byte: sending one byte at a time gains no time. */
   readonly #deadline: NodeJS.Timeout;
-  /** Bytes of the request that are kept until it is answered. */
-  #reservedBytes = 0;
+  #isAnswered = false;
 
   constructor(socket: Socket, questionWithinSeconds: number) {
     this.#socket = socket;
@@ -174,24 +164,25 @@ class GateConnection implements GateCaller {
     });
   }
 
+  /** Aborts when the shim disconnects. */
   get gone(): AbortSignal {
     return this.#gone.signal;
   }
 
+  /** Bytes of the request that are kept until it is answered. */
   get reservedBytes(): number {
-    return this.#reservedBytes;
+    return this.#isAnswered ? 0 : this.#reader.size;
   }
 
   /** @returns the request once it is complete @throws ProtocolError */
   read(chunk: Buffer): Question | undefined {
     const question = this.#reader.read(chunk);
-    this.#reservedBytes = this.#reader.size;
     if (question !== undefined) clearTimeout(this.#deadline);
     return question;
   }
 
   answered(): void {
-    this.#reservedBytes = 0;
+    this.#isAnswered = true;
   }
 
   send(frame: string | Buffer): void {

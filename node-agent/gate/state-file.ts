@@ -16,8 +16,8 @@ const MAX_STATE_BYTES = 64 * 1024;
  * earlier agent wrote is never the new value: `readObservedLease` reads its part.
  */
 export function gateStateFile(path: string, log: AgentLogger, onProblem?: OnFileProblem): StateFile<GateState> {
-  const text = { format: formatGateState, parse: () => undefined };
-  return new StateFile({ path, maxBytes: MAX_STATE_BYTES, permissions: 0o644, ...text, log, onProblem });
+  const options = { path, maxBytes: MAX_STATE_BYTES, permissions: 0o644, log, onProblem };
+  return new StateFile({ ...options, format: formatGateState, parse: () => undefined });
 }
 
 const stored = z.object({
@@ -31,26 +31,20 @@ const stored = z.object({
 });
 
 /** Without it, a restarted agent would report a live DPU as never seen alive. @param now of CLOCK_MONOTONIC, s */
-export function readObservedLease(
-  path: string,
-  bootId: string | undefined,
-  now = machineSeconds(),
-): LeaseObservation | undefined {
+export function readObservedLease(path: string, bootId: string | undefined, now = machineSeconds()) {
   const lease = resultOrNone(() => stored.parse(JSON.parse(readBounded(path, MAX_STATE_BYTES))).lease);
   if (lease === undefined || lease.bootId !== bootId) return undefined;
   const { renewTime, changedAt, readAt, changes } = lease;
   // A time in the future would keep a dead DPU alive until then.
   if (changedAt > now * 1000 || readAt > now * 1000) return undefined;
-  return { since: changedAt / 1000, renewTime, changedAt: changedAt / 1000, changes, answeredAt: readAt / 1000 };
+  const since = changedAt / 1000;
+  return { since, renewTime, changedAt: since, changes, answeredAt: readAt / 1000 } satisfies LeaseObservation;
 }
 
 /** The part of an observation that is worth saving; undefined until a renewal was seen. */
-export function observedLease(
-  { renewTime, changedAt, answeredAt, changes }: LeaseObservation,
-  bootId: string | undefined,
-): ObservedLease | undefined {
-  if (renewTime === undefined || changedAt === undefined || answeredAt === undefined) return undefined;
-  if (bootId === undefined) return undefined;
+export function observedLease(observation: LeaseObservation, bootId: string | undefined): ObservedLease | undefined {
+  const { renewTime, changedAt, answeredAt, changes } = observation;
+  if (bootId === undefined || renewTime === undefined || changedAt === undefined || answeredAt === undefined) return;
   const millis = (seconds: number) => Math.floor(seconds * 1000);
   return { bootId, renewTime, changedAt: millis(changedAt), readAt: millis(answeredAt), changes };
 }

@@ -110,10 +110,9 @@ export class KubeletConfigReader {
       this.#refusal = '';
       return answer;
     } catch (error) {
-      const reason = (error as Error).message;
-      if (reason !== this.#refusal) {
-        this.#log.info({ reason }, 'kubelet configz unavailable; reading its configuration files');
-      }
+      const { message: reason } = error as Error;
+      const isNew = reason !== this.#refusal;
+      if (isNew) this.#log.info({ reason }, 'kubelet configz unavailable; reading its configuration files');
       this.#refusal = reason;
       return undefined;
     } finally {
@@ -142,23 +141,20 @@ interface HostReading {
 }
 
 interface ProcessReading {
-  readonly kubelet?: KubeletProcess;
+  readonly kubelet: KubeletProcess | undefined;
   readonly flags?: ReturnType<typeof kubeletFlagsOf>;
   /** Why there are no flags. */
   readonly problem?: string;
 }
 
 async function readProcess(kubeletDir: string, root: string): Promise<ProcessReading> {
-  const failed = (error: unknown) => `the kubelet's process: ${(error as Error).message}; ${REMEDY}`;
-  const kubelet = await findKubelet(join(root, kubeletDir, POD_RESOURCES_SOCKET), root).catch(failed);
-  if (typeof kubelet === 'string') return { problem: kubelet };
-  if (kubelet.args === undefined) {
-    return { kubelet, problem: `the kubelet is part of ${kubelet.program}, which shows no flags of it; ${REMEDY}` };
-  }
+  let kubelet: KubeletProcess | undefined;
   try {
-    return { kubelet, flags: kubeletFlagsOf(kubelet.args) };
+    kubelet = await findKubelet(join(root, kubeletDir, POD_RESOURCES_SOCKET), root);
+    if (kubelet.args !== undefined) return { kubelet, flags: kubeletFlagsOf(kubelet.args) };
+    return { kubelet, problem: `the kubelet is part of ${kubelet.program}, which shows no flags of it; ${REMEDY}` };
   } catch (error) {
-    return { kubelet, problem: failed(error) };
+    return { kubelet, problem: `the kubelet's process: ${(error as Error).message}; ${REMEDY}` };
   }
 }
 

@@ -1,5 +1,6 @@
 import { X509Certificate } from 'node:crypto';
-import { request } from 'node:http';
+import { once } from 'node:events';
+import { type IncomingMessage, request } from 'node:http';
 import { join } from 'node:path';
 import { connect, type TLSSocket } from 'node:tls';
 import * as z from 'zod';
@@ -54,64 +55,50 @@ export function servingOf(settings: unknown, certDir: string): Pick<ConfigzOptio
  * ConfigzError
  */
 export async function readConfigz({ endpoint, certificates, token }: ConfigzOptions): Promise<NodeKubeletConfig> {
-  const signal = AbortSignal.timeout(DEADLINE_SECONDS * 1000);
   const onDisk = certificates.flatMap((file) => {
     return resultOrNone(() => new X509Certificate(readBounded(file, MAX_PEM_BYTES))) ?? [];
   });
   if (onDisk.length === 0) {
     throw new ConfigzError(endpoint, `no certificate to identify the kubelet in ${certificates.join(' or ')}`);
   }
+  const signal = AbortSignal.timeout(DEADLINE_SECONDS * 1000);
+  const { hostname, port } = new URL(`https://${endpoint}`);
+  const host = hostname.replaceAll(/[[\]]/g, '');
+  // Verifying the chain proves nothing here, because kubelets sign their own certificates; the certificate itself is
+  // compared.
+  const socket = connect({ host, port: Number(port || 443), rejectUnauthorized: false });
+  const late = () => socket.destroy(new Error(`no answer in ${DEADLINE_SECONDS} s`));
+  signal.addEventListener('abort', late, { once: true });
   try {
-    const socket = await connectTo(endpoint, signal);
-    try {
-      const served = socket.getPeerX509Certificate();
-      if (served === undefined || !onDisk.some(({ fingerprint256 }) => fingerprint256 === served.fingerprint256)) {
-        throw new ConfigzError(endpoint, 'the server does not present the kubelet’s certificate');
-      }
-      const { status, text } = await ask(socket, token, signal);
-      if (status !== 200) throw new ConfigzError(endpoint, `the kubelet answered ${status}`);
-      const { kubeletconfig } = answer.parse(JSON.parse(text));
-      return kubeletConfigOf(`https://${endpoint}/configz`, { ...kubeletconfig, kind: 'KubeletConfiguration' });
-    } finally {
-      socket.destroy();
+    await once(socket, 'secureConnect');
+    const served = socket.getPeerX509Certificate();
+    if (served === undefined || !onDisk.some(({ fingerprint256 }) => fingerprint256 === served.fingerprint256)) {
+      throw new ConfigzError(endpoint, 'the server does not present the kubelet’s certificate');
     }
+    const { status, text } = await ask(socket, token);
+    if (status !== 200) throw new ConfigzError(endpoint, `the kubelet answered ${status}`);
+    const { kubeletconfig } = answer.parse(JSON.parse(text));
+    return kubeletConfigOf(`https://${endpoint}/configz`, { ...kubeletconfig, kind: 'KubeletConfiguration' });
   } catch (error) {
     if (error instanceof PlumblineError) throw error;
     throw new ConfigzError(endpoint, cut((error as Error).message, MAX_REASON_CHARACTERS), { cause: error });
+  } finally {
+    socket.destroy();
   }
 }
 
-function connectTo(endpoint: string, signal: AbortSignal): Promise<TLSSocket> {
-  const { hostname, port } = new URL(`https://${endpoint}`);
-  const host = hostname.replaceAll(/[[\]]/g, '');
-  return new Promise((resolve, reject) => {
-    // Verifying the chain proves nothing here, because kubelets sign their own certificates; the caller compares the
-    // certificate itself.
-    const socket = connect({ host, port: Number(port || 443), rejectUnauthorized: false }, () => resolve(socket));
-    socket.once('error', reject);
-    signal.addEventListener('abort', () => socket.destroy(new Error(`no answer in ${DEADLINE_SECONDS} s`)), {
-      once: true,
-    });
-  });
-}
-
-function ask(socket: TLSSocket, token: string, signal: AbortSignal): Promise<{ status: number; text: string }> {
-  return new Promise((resolve, reject) => {
-    const headers = { authorization: `Bearer ${token}`, connection: 'close', host: 'localhost' };
-    const sent = request({ createConnection: () => socket, path: '/configz', headers, signal }, (response) => {
-      const parts: Buffer[] = [];
-      let size = 0;
-      response.on('data', (part: Buffer) => {
-        size += part.length;
-        if (size > MAX_ANSWER_BYTES) response.destroy(new Error('the answer is too long'));
-        else parts.push(part);
-      });
-      response.on('error', reject);
-      response.on('end', () => {
-        resolve({ status: response.statusCode ?? 0, text: Buffer.concat(parts).toString('utf8') });
-      });
-    });
-    sent.on('error', reject);
-    sent.end();
-  });
+async function ask(socket: TLSSocket, token: string): Promise<{ status: number; text: string }> {
+  const headers = { authorization: `Bearer ${token}`, connection: 'close', host: 'localhost' };
+  const sent = request({ createConnection: () => socket, path: '/configz', headers }).end();
+  // An error after the headers of the response also ends its body.
+  sent.on('error', () => undefined);
+  const [response] = (await once(sent, 'response')) as [IncomingMessage];
+  const parts: Buffer[] = [];
+  let size = 0;
+  for await (const part of response as AsyncIterable<Buffer>) {
+    size += part.length;
+    if (size > MAX_ANSWER_BYTES) throw new Error('the answer is too long');
+    parts.push(part);
+  }
+  return { status: response.statusCode ?? 0, text: Buffer.concat(parts).toString('utf8') };
 }

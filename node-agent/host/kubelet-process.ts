@@ -65,10 +65,8 @@ const TICKS_PER_SECOND = 100;
  */
 export async function kubeletStartedAt(socketPath: string, root: string): Promise<number | undefined> {
   const pid = await listenerOf(socketPath).catch(() => undefined);
-  return (
-    resultOrNone(() => processStartedAt(join(root, `proc/${pid}/stat`))) ??
-    resultOrNone(() => statSync(socketPath).mtimeMs)
-  );
+  const processStart = resultOrNone(() => processStartedAt(join(root, `proc/${pid}/stat`)));
+  return processStart ?? resultOrNone(() => statSync(socketPath).mtimeMs);
 }
 
 /** Source: proc_pid_stat(5), field 22; the name in field 2 may contain blanks and brackets. @throws a system error */
@@ -84,11 +82,10 @@ function processStartedAt(statFile: string): number {
  */
 function argumentsOf(file: string, root: string): string[] {
   const data = dirname(dirname(file));
-  const variables = new Map([
-    ['SNAP_DATA', data],
-    ['SNAP_COMMON', join(dirname(data), 'common')],
-    ['SNAP', data.replace('/var/snap/', '/snap/')],
-  ]);
+  const snap = data.replace('/var/snap/', '/snap/');
+  const variables = new Map(
+    Object.entries({ SNAP_DATA: data, SNAP_COMMON: join(dirname(data), 'common'), SNAP: snap }),
+  );
   return readBounded(join(root, file), MAX_ARGUMENTS_BYTES)
     .split('\n')
     .map((line) => line.trim())
@@ -140,12 +137,9 @@ export function kubeletFlagsOf(args: readonly string[]) {
   for (const [flag, value] of flagsIn(args)) {
     if (value.includes('$')) throw new KubeletConfigError(`--${flag}`, 'the value of a variable in it is not known');
     const [field, parse] = FIELDS[flag] ?? [];
-    if (field === undefined || parse === undefined) {
-      paths.set(flag, value);
-      continue;
-    }
     try {
-      settings[field] = parse(value, settings[field]);
+      if (field === undefined || parse === undefined) paths.set(flag, value);
+      else settings[field] = parse(value, settings[field]);
     } catch (error) {
       throw new KubeletConfigError(`--${flag}`, (error as Error).message, { cause: error });
     }

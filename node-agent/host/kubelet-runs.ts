@@ -3,12 +3,11 @@ import { dirname, join } from 'node:path';
 import { POD_RESOURCES_SOCKET } from '../../kube/kubelet-api/pod-resources-client.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { ProblemLog } from '../../runtime/problem-log.ts';
-import { Backoff, everyTick, sleep } from '../../runtime/time.ts';
+import { Backoff, everyTick } from '../../runtime/time.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
-import { ChangeSignal, Guard, Listeners } from '../lifecycle/duty.ts';
+import { ChangeSignal, Guard, Listeners, repeat } from '../lifecycle/duty.ts';
 import type { AgentLogger, AgentMessages } from '../telemetry/log-messages.ts';
-import { type HostFacts, readHostFacts } from './host-facts.ts';
-import { type KernelState, KernelStateReader } from './kernel-state.ts';
+import { type HostFacts, type KernelState, KernelStateReader, readHostFacts } from './host-facts.ts';
 import { kubeletStartedAt } from './kubelet-process.ts';
 
 /** One run of the kubelet: from the creation of its PodResources socket to that of the next one. */
@@ -106,30 +105,25 @@ export class KubeletRuns {
     const guard = new Guard();
     const onChange = guard.wrap(() => this.#findRun());
     watchDirectory({ path: dirname(this.#socket), signal, onChange, log: this.#deps.log });
-    const endChecks = everyTick(
-      CHECK_SECONDS,
-      guard.wrap(() => this.check()),
-    );
+    const check = guard.wrap(() => this.check());
+    const endChecks = everyTick(CHECK_SECONDS, check);
+    const backoff = new Backoff(RETRY);
+    const readWhenDue = async () => {
+      this.#due.clear();
+      await this.read();
+      this.#problems.recovered();
+      backoff.reset();
+      await this.#due.wait(signal);
+      return 0;
+    };
+    const onError = (error: unknown) => {
+      this.#problems.failed(error, 'reading the host failed; retrying');
+      return backoff.next();
+    };
     try {
-      await Promise.race([this.#readWhenDue(signal), guard.until(signal)]);
+      await Promise.race([repeat(signal, readWhenDue, onError), guard.until(signal)]);
     } finally {
       endChecks();
-    }
-  }
-
-  async #readWhenDue(signal: AbortSignal): Promise<void> {
-    const backoff = new Backoff(RETRY);
-    while (!signal.aborted) {
-      this.#due.clear();
-      try {
-        await this.read();
-        this.#problems.recovered();
-        backoff.reset();
-        await this.#due.wait(signal);
-      } catch (error) {
-        this.#problems.failed(error, 'reading the host failed; retrying');
-        await sleep(backoff.next(), signal).catch(() => undefined);
-      }
     }
   }
 
@@ -169,9 +163,8 @@ export class KubeletRuns {
   }
 
   #rereadCpus(): void {
-    const { sysfsRoot } = this.#deps;
     const run = this.#run;
-    readHostFacts(sysfsRoot).then(
+    readHostFacts(this.#deps.sysfsRoot).then(
       (facts) => {
         if (this.#run !== run || run === undefined) return;
         this.#run = { ...run, facts: { ...facts, memory: run.facts.memory } };

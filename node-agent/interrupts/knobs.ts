@@ -169,7 +169,9 @@ export class KnobFinder {
     // What was asked for, which a partition does not change; writing replaces it.
     const requested = this.#mask(join(root, 'cpumask_requested'));
     return {
-      ...{ kind: 'workqueue', key: 'workqueue', name: 'unbound workqueues' },
+      kind: 'workqueue',
+      key: 'workqueue',
+      name: 'unbound workqueues',
       read: () => requested.read() ?? mask.read(),
       // A write replaces the isolation of partitions.
       write: (cpus) => mask.write(cpus.minus(partitionCpus(this.#deps))),
@@ -216,7 +218,8 @@ export class KnobFinder {
     const [flags = NO_SETAFFINITY, start] = [fields[6], fields[19]];
     if ((Number(flags) & NO_SETAFFINITY) !== 0 || NOT_OURS.test(name)) return undefined;
     return {
-      ...{ kind: 'kthread', name },
+      kind: 'kthread',
+      name,
       key: tid === KTHREADD ? KTHREADD_KEY : `kthread ${tid} ${start}`,
       inheritsFrom: tid === KTHREADD ? undefined : KTHREADD_KEY,
       read: () => allowedOf(affinity, tid),

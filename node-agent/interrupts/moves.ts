@@ -73,7 +73,7 @@ export class InterruptMoves {
         this.#changed.clear();
         const hasMore = this.#pass();
         if (!hasMore) files.closeAll();
-        // The threads of Open vSwitch move first: it is told of a change in the same turn.
+        // The threads of Open vSwitch move first: their duty follows a change in the same turn.
         await this.#changed.wait(signal, hasMore ? POLL_SECONDS : undefined);
       }
     } finally {

@@ -88,12 +88,7 @@ export async function createLease(
 }
 
 /** Changes fields of the Lease (merge patch). @throws KubeError */
-export async function patchLease(
-  client: KubeClient,
-  id: LeaseName,
-  patch: object,
-  signal: AbortSignal,
-): Promise<LeaseObject> {
+export async function patchLease(client: KubeClient, id: LeaseName, patch: object, signal: AbortSignal) {
   return lease.parse(await client.patch(pathOf(id), 'application/merge-patch+json', patch, { signal }));
 }
 

@@ -13,9 +13,6 @@ const UNUSABLE_RETRY_SECONDS = 10;
 /** A pipe in its place must not block the agent. */
 const FLAGS = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK;
 
-/** `elsewhere`: another agent has it. `unusable`: the file or its directory fails, so it is unknown who works here. */
-type LockMode = 'elsewhere' | 'unusable' | 'held';
-
 /**
  * Lets one agent at a time work on a node. Two would replace each other's sockets and undo each other's masks. The
  * kernel releases the lock when its process ends in any way. Without a usable directory, an agent works without a lock,
@@ -27,8 +24,8 @@ export class AgentLock {
   readonly #problems: ProblemLog<AgentMessages>;
   readonly #released = new AbortController();
   #file: number | undefined;
-  #mode: LockMode = 'unusable';
-  /** Why this agent may not work. */
+  /** False with a problem: another agent has it; without one: the file or its directory fails, so that is unknown. */
+  #isHeld = false;
   #problem: string | undefined;
 
   constructor(stateDir: string, log: AgentLogger) {
@@ -48,7 +45,7 @@ export class AgentLock {
       await sleep(RETRY_SECONDS, signal).catch(() => undefined);
       this.#try();
     }
-    if (this.#mode === 'unusable') void this.#takeLater();
+    if (this.#problem === undefined && !this.#isHeld) void this.#takeLater();
   }
 
   release(): void {
@@ -65,7 +62,7 @@ export class AgentLock {
   /** Never rejects. An agent that began to work without the lock continues, even if another one has it meanwhile. */
   async #takeLater(): Promise<void> {
     const { signal } = this.#released;
-    while (this.#mode !== 'held' && !signal.aborted) {
+    while (!this.#isHeld && !signal.aborted) {
       await sleep(UNUSABLE_RETRY_SECONDS, signal).catch(() => undefined);
       if (!signal.aborted) this.#try();
     }
@@ -76,13 +73,12 @@ export class AgentLock {
     try {
       mkdirSync(dirname(this.#path), { recursive: true });
       this.#file ??= openSync(this.#path, FLAGS, 0o600);
-      const hasLock = tryLockFile(this.#file);
-      this.#mode = hasLock ? 'held' : 'elsewhere';
-      this.#problem = hasLock
+      this.#isHeld = tryLockFile(this.#file);
+      this.#problem = this.#isHeld
         ? undefined
         : `another agent runs on this node: process ${lockHolder(this.#file)} has locked ${this.#path}`;
     } catch (error) {
-      this.#mode = 'unusable';
+      this.#isHeld = false;
       this.#close();
       this.#problems.failed(`${this.#path}: ${(error as Error).message}`, 'locking the state directory failed');
       return;

@@ -28,12 +28,7 @@ export interface DutyObserver {
 const STEADY_SECONDS = 60;
 
 /** Restarts a failed duty after a pause (0.5 s, doubling to 30 s). One that ends on its own does not run again. */
-export async function keepRunning(
-  duty: Duty,
-  log: AgentLogger,
-  observer: DutyObserver,
-  signal: AbortSignal,
-): Promise<void> {
+export async function keepRunning(duty: Duty, log: AgentLogger, observer: DutyObserver, signal: AbortSignal) {
   const backoff = new Backoff();
   while (!signal.aborted) {
     const started = performance.now();

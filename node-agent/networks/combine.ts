@@ -4,8 +4,8 @@ import type { Host } from '../../model/host.ts';
 import { physnetResource } from '../../model/names.ts';
 import { type Drift, overlayNetworkMap } from '../../model/networks/network-map.ts';
 import type { NodeNetworks } from '../../model/networks/reach.ts';
-import type { DiscoveredNetworks, NetworkName } from './locate.ts';
-import type { MapInUse } from './map-memory.ts';
+import { type DiscoveredNetworks, type NetworkName, networkText } from './locate.ts';
+import type { MapInUse } from './node-map.ts';
 
 const NO_NETWORKS: NodeNetworks = { physnets: new Map(), tunnel: undefined };
 
@@ -65,19 +65,20 @@ export function combineNetworks(sources: NetworkSources): NetworksView {
   const { host, map, discovered, pmdCpus, switchFaults, switchProblem } = sources;
   const { override, fault, isLastGood } = map;
   const problems: NetworksView['problems'][number][] = [];
-  const mapFault = fault?.reason === 'InvalidMap' ? mapFaultText(fault.message, isLastGood) : undefined;
+  const then = isLastGood ? 'the last good map stays in use' : 'there is no earlier map, so no network is reported';
+  const mapFault = fault?.reason === 'InvalidMap' ? `${cut(fault.message, MAX_TEXT_CHARACTERS)}; ${then}` : undefined;
   // Without the map it is unknown which of the discovered networks to override.
   if (fault !== undefined && !isLastGood) {
-    const problem = { reason: fault.reason, message: cut(fault.message, MAX_TEXT_CHARACTERS) };
-    return { ...UNKNOWN_NETWORKS, pmdCpus, problems: [problem], mapFault };
+    return { ...UNKNOWN_NETWORKS, pmdCpus, problems: fewProblems([fault]), mapFault };
   }
   if (fault?.reason === 'NodeUnknown') {
-    problems.push({ reason: fault.reason, message: `${fault.message}; the last good map stays in use` });
+    problems.push({ reason: fault.reason, message: `${fault.message}; ${then}` });
   }
   // With a map for this node, a missing switch is not a problem.
   if (switchProblem !== undefined && (override === undefined || discovered !== undefined)) {
-    const then = discovered === undefined ? 'and there is no network map for this node' : 'keeping what was last known';
-    problems.push({ reason: 'SwitchUnreachable', message: `${switchProblem}; ${then}` });
+    const consequence =
+      discovered === undefined ? 'and there is no network map for this node' : 'keeping what was last known';
+    problems.push({ reason: 'SwitchUnreachable', message: `${switchProblem}; ${consequence}` });
   }
   const { networks, drift } = overlayNetworkMap(discovered?.networks ?? NO_NETWORKS, override);
   const usable = withResourceNames(networks, problems);
@@ -92,25 +93,16 @@ export function combineNetworks(sources: NetworkSources): NetworksView {
     problems: fewProblems(problems),
     mapFault,
     drift: discovered === undefined ? [] : few(drift.map(describeDrift), MAX_TEXTS, MAX_TEXT_CHARACTERS),
-    unpolled:
-      discovered === undefined || pmdCpus.isEmpty
-        ? []
-        : few(unpolledNetworks(usable, discovered.polled, pmdCpus, host), MAX_TEXTS, MAX_TEXT_CHARACTERS),
+    unpolled: few(unpolledNetworks(usable, discovered?.polled ?? [], pmdCpus, host), MAX_TEXTS, MAX_TEXT_CHARACTERS),
   };
 }
 
-function mapFaultText(message: string, isLastGood: boolean): string {
-  const then = isLastGood ? 'the last good map stays in use' : 'there is no earlier map, so no network is reported';
-  return `${cut(message, MAX_TEXT_CHARACTERS)}; ${then}`;
-}
-
 function fewProblems(problems: NetworksView['problems']): NetworksView['problems'] {
-  const limited = problems
-    .slice(0, MAX_TEXTS)
-    .map(({ reason, message }) => ({ reason, message: cut(message, MAX_TEXT_CHARACTERS) }));
-  const [first] = problems;
-  if (first === undefined || problems.length <= MAX_TEXTS) return limited;
-  return [...limited, { reason: first.reason, message: `and ${problems.length - MAX_TEXTS} more` }];
+  const messages = problems.map(({ message }) => message);
+  return few(messages, MAX_TEXTS, MAX_TEXT_CHARACTERS).map((message, i) => {
+    // The last one, with the number of the others, has the reason of the first.
+    return { reason: problems[i < MAX_TEXTS ? i : 0]!.reason, message };
+  });
 }
 
 function isMapped(map: NodeNetworks | undefined, network: NetworkName): boolean {
@@ -139,26 +131,24 @@ function withResourceNames(networks: NodeNetworks, problems: NetworksView['probl
 }
 
 function describeDrift({ physnet, mapped, discovered }: Drift): string {
-  const what = physnet === undefined ? 'the tunnel' : `physnet ${physnet}`;
   const cellsText = (cells: CpuSet) => (cells.isEmpty ? 'no NUMA node in particular' : `NUMA node ${cells}`);
   const there = discovered === undefined ? 'was not found here' : `was found on ${cellsText(discovered)}`;
-  return `${what}: the map says ${cellsText(mapped)}, it ${there}`;
+  return `${networkText(physnet)}: the map says ${cellsText(mapped)}, it ${there}`;
 }
 
 /** Polled networks on a NUMA node without a polling CPU: their packets cross NUMA nodes, wherever the VM's CPUs are. */
 function unpolledNetworks(
   { physnets, tunnel }: NodeNetworks,
-  polled: ReadonlySet<NetworkName>,
+  polled: Iterable<NetworkName>,
   pmdCpus: CpuSet,
   host: Host,
 ): string[] {
-  const texts: string[] = [];
-  for (const network of polled) {
+  // Without a mask the switch chooses the CPUs.
+  if (pmdCpus.isEmpty) return [];
+  return [...polled].flatMap((network) => {
     const cells = (network === undefined ? tunnel : physnets.get(network)) ?? CpuSet.EMPTY;
     const bare = host.cells.filter(({ id, cpus }) => cells.has(id) && !cpus.intersects(pmdCpus)).map(({ id }) => id);
-    if (bare.length === 0) continue;
-    const what = network === undefined ? 'the tunnel' : `physnet ${network}`;
-    texts.push(`${what} is on NUMA node ${bare.join(', ')}, where no CPU of pmd-cpu-mask (${pmdCpus}) is`);
-  }
-  return texts;
+    if (bare.length === 0) return [];
+    return `${networkText(network)} is on NUMA node ${bare.join(', ')}, where no CPU of pmd-cpu-mask (${pmdCpus}) is`;
+  });
 }

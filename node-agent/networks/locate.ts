@@ -15,27 +15,27 @@ import type { SwitchBridge, SwitchConfig, SwitchInterface } from './switch-confi
 /** A physnet by its name; the tunnel is undefined. */
 export type NetworkName = string | undefined;
 
+/** For messages. */
+export const networkText = (network: NetworkName): string =>
+  network === undefined ? 'the tunnel' : `physnet ${network}`;
+
 const MAX_NAMED_DEVICES = 8;
 const MAX_NAME_CHARACTERS = 63;
+const fewNames = (names: readonly string[]) => few(names, MAX_NAMED_DEVICES, MAX_NAME_CHARACTERS).join(', ');
 
 export interface DiscoveredNetworks {
   readonly networks: NodeNetworks;
   readonly down: ReadonlySet<NetworkName>;
   /** Physnets that a poll mode driver must poll. */
   readonly polled: ReadonlySet<NetworkName>;
-  readonly doubts: readonly Doubt[];
+  readonly doubts: readonly { readonly network: NetworkName; readonly text: string }[];
   /** Interfaces whose carrier the switch does not report, as `hasCarrier` read it: no notification reports a change. */
   readonly carriers: ReadonlyMap<string, boolean | undefined>;
   /** Whether no interface has the address of a tunnel endpoint yet. */
   readonly lacksAddress: boolean;
 }
 
-export interface Doubt {
-  readonly network: NetworkName;
-  readonly text: string;
-}
-
-export interface LocateParts {
+interface LocateParts {
   readonly sysfsRoot: string;
   /** NUMA nodes of this host that have CPUs. */
   readonly cells: CpuSet;
@@ -44,62 +44,48 @@ export interface LocateParts {
 
 /** A tunnel is where the interface with its endpoint's address is; for a bridge's own, at the bridge's uplinks. */
 export function locateNetworks(config: SwitchConfig, parts: LocateParts): DiscoveredNetworks {
-  const doubts: Doubt[] = [];
+  const doubts: { network: NetworkName; text: string }[] = [];
   const down = new Set<NetworkName>();
   const polled = new Set<NetworkName>();
-  const carriers = new Map<string, boolean | undefined>();
-  const search = new UplinkSearch({ config, sysfsRoot: parts.sysfsRoot, carriers });
+  const search = new UplinkSearch(config, parts.sysfsRoot);
+  const doubt = (network: NetworkName, why: string) => doubts.push({ network, text: `${networkText(network)}${why}` });
 
   const locate = (network: NetworkName, uplinks: readonly Uplink[]): CpuSet => {
-    const what = network === undefined ? 'the tunnel' : `physnet ${network}`;
     if (uplinks.length > 0 && uplinks.every(({ up }) => up === false)) down.add(network);
     if (uplinks.some((uplink) => uplink.polled)) polled.add(network);
     const virtual = uplinks.filter(({ location }) => location.kind !== 'hardware').map(({ name }) => name);
     if (virtual.length > 0) {
-      const names = few(virtual, MAX_NAMED_DEVICES, MAX_NAME_CHARACTERS).join(', ');
-      doubts.push({ network, text: `${what}: no NIC is behind ${names}, so the network map must state its NUMA node` });
+      doubt(network, `: no NIC is behind ${fewNames(virtual)}, so the network map must state its NUMA node`);
     }
     const unknown = uplinks.flatMap(({ location }) => location.unknown);
-    if (unknown.length > 0) {
-      const text = `${what}: the kernel does not know the NUMA node of ${few(unknown, MAX_NAMED_DEVICES, MAX_NAME_CHARACTERS).join(', ')}`;
-      doubts.push({ network, text });
-    }
+    if (unknown.length > 0) doubt(network, `: the kernel does not know the NUMA node of ${fewNames(unknown)}`);
     const cells = unionOf(uplinks.map(({ location }) => location.cells));
     const foreign = cells.minus(parts.cells);
-    if (!foreign.isEmpty) doubts.push({ network, text: `${what} is on NUMA node ${foreign}, which has no CPUs` });
+    if (!foreign.isEmpty) doubt(network, ` is on NUMA node ${foreign}, which has no CPUs`);
     return cells.intersect(parts.cells);
   };
 
   const physnets = new Map<string, CpuSet>();
   for (const [physnet, bridges] of config.mappings) {
     const existing = bridges.filter((bridge) => config.bridges.has(bridge));
-    const doubt = (why: string) => doubts.push({ network: physnet, text: `physnet ${physnet}: ${why}` });
     for (const bridge of bridges) {
-      if (!config.bridges.has(bridge)) doubt(`there is no bridge ${bridge}`);
-      else if (search.ofBridge(bridge).length === 0) doubt(`bridge ${bridge} has no uplink`);
+      if (!config.bridges.has(bridge)) doubt(physnet, `: there is no bridge ${bridge}`);
+      else if (search.ofBridge(bridge).length === 0) doubt(physnet, `: bridge ${bridge} has no uplink`);
     }
     const uplinks = existing.flatMap((bridge) => search.ofBridge(bridge));
     if (existing.length > 0) physnets.set(physnet, locate(physnet, uplinks));
   }
 
-  const tunnelUplinks: Uplink[] = [];
-  let lacksAddress = false;
-  for (const address of config.encapIps) {
-    const name = parts.interfaceOf(address);
-    if (name === undefined) {
-      const text = `the tunnel: no interface has the address ${address} (ovn-encap-ip)`;
-      doubts.push({ network: undefined, text });
-      lacksAddress = true;
-      continue;
-    }
-    tunnelUplinks.push(...search.ofInterface(name));
-  }
-  const tunnel = config.encapIps.length === 0 ? undefined : locate(undefined, tunnelUplinks);
+  const endpoints = config.encapIps.map((address) => ({ address, name: parts.interfaceOf(address) }));
+  const missing = endpoints.filter(({ name }) => name === undefined);
+  for (const { address } of missing) doubt(undefined, `: no interface has the address ${address} (ovn-encap-ip)`);
+  const tunnelUplinks = endpoints.flatMap(({ name }) => (name === undefined ? [] : search.ofInterface(name)));
+  const tunnel = endpoints.length === 0 ? undefined : locate(undefined, tunnelUplinks);
   if (config.hasSeveralEndpoints && tunnel !== undefined && tunnel.size > 1) {
-    const text = `the tunnel: OVN instances have endpoints on different NUMA nodes (${tunnel}); all of them count`;
-    doubts.push({ network: undefined, text });
+    doubt(undefined, `: OVN instances have endpoints on different NUMA nodes (${tunnel}); all of them count`);
   }
-  return { networks: { physnets, tunnel }, down, polled, doubts, carriers, lacksAddress };
+  const { carriers } = search;
+  return { networks: { physnets, tunnel }, down, polled, doubts, carriers, lacksAddress: missing.length > 0 };
 }
 
 interface Uplink {
@@ -107,13 +93,6 @@ interface Uplink {
   readonly location: NicLocation;
   readonly up: boolean | undefined;
   readonly polled: boolean;
-}
-
-interface UplinkSources {
-  readonly config: Pick<SwitchConfig, 'bridges' | 'integration'>;
-  readonly sysfsRoot: string;
-  /** Receives each carrier that the switch does not report, as the kernel has it. */
-  readonly carriers: Map<string, boolean | undefined>;
 }
 
 /** Internal ports of a bridge that are examined for a Linux bridge or bond above them. */
@@ -125,16 +104,20 @@ const MAX_INTERNAL_PORTS = 256;
  * contains it. An integration bridge ends the way, because it leads to the networks of all bridges.
  */
 class UplinkSearch {
-  readonly #sources: UplinkSources;
+  readonly #config: SwitchConfig;
+  readonly #sysfsRoot: string;
+  /** Each carrier that the switch does not report, as the kernel has it. */
+  readonly carriers = new Map<string, boolean | undefined>();
   readonly #bridgeOfPort = new Map<string, string>();
   /** Read once for each bridge, however many physnets use it: every port costs several reads of sysfs. */
   readonly #uplinksOfBridge = new Map<string, readonly Uplink[]>();
   readonly #results = new Map<string, readonly Uplink[]>();
   #byIndex: ReadonlyMap<string, string> | undefined;
 
-  constructor(sources: UplinkSources) {
-    this.#sources = sources;
-    for (const [name, { internal, patches, interfaces }] of sources.config.bridges) {
+  constructor(config: SwitchConfig, sysfsRoot: string) {
+    this.#config = config;
+    this.#sysfsRoot = sysfsRoot;
+    for (const [name, { internal, patches, interfaces }] of config.bridges) {
       const ports = [...internal, ...patches.keys(), ...interfaces.map((port) => port.name)];
       for (const port of ports) this.#bridgeOfPort.set(port, name);
     }
@@ -151,14 +134,14 @@ class UplinkSearch {
   /** The uplinks behind an interface of the kernel. Without hardware behind it: the interface. */
   ofInterface(name: string): readonly Uplink[] {
     const bridge = this.#bridgeOfPort.get(name) ?? '';
-    const isInternal = this.#sources.config.bridges.get(bridge)?.internal.has(name) === true;
+    const isInternal = this.#config.bridges.get(bridge)?.internal.has(name) === true;
     const nics = isInternal ? this.ofBridge(bridge) : this.#nicsOfInterface(name, new Set());
     return nics.length > 0 ? nics : [this.#kernelUplink(name, undefined)];
   }
 
   /** @param visited bridges and interfaces that were visited on the way */
   #nicsOfBridge(name: string, visited: Set<string>): Uplink[] {
-    const bridge = this.#sources.config.bridges.get(name);
+    const bridge = this.#config.bridges.get(name);
     if (bridge === undefined || visited.has(`bridge ${name}`)) return [];
     visited.add(`bridge ${name}`);
     const hardware = this.#readUplinks(name).filter(({ location }) => location.kind === 'hardware');
@@ -186,18 +169,17 @@ class UplinkSearch {
   #nicsOfNeighbors(name: string, visited: Set<string>): Uplink[] {
     if (visited.has(name)) return [];
     visited.add(name);
-    const root = this.#sources.sysfsRoot;
-    const byIndex = () => (this.#byIndex ??= interfacesByIndex(root));
-    return neighborsOf(root, name, byIndex).flatMap((next) => this.#nicsOfInterface(next, visited));
+    const byIndex = () => (this.#byIndex ??= interfacesByIndex(this.#sysfsRoot));
+    return neighborsOf(this.#sysfsRoot, name, byIndex).flatMap((next) => this.#nicsOfInterface(next, visited));
   }
 
   #mayEnter(bridge: string): boolean {
-    return !this.#sources.config.integration.has(bridge);
+    return !this.#config.integration.has(bridge);
   }
 
   /** The ports of a bridge that are not of guests. If any is hardware, those that are not are left out. */
   #readUplinks(bridge: string): readonly Uplink[] {
-    const uplinks = this.#uplinksOfBridge.get(bridge) ?? this.#portsOf(this.#sources.config.bridges.get(bridge));
+    const uplinks = this.#uplinksOfBridge.get(bridge) ?? this.#portsOf(this.#config.bridges.get(bridge));
     this.#uplinksOfBridge.set(bridge, uplinks);
     return uplinks;
   }
@@ -205,10 +187,10 @@ class UplinkSearch {
   #portsOf(bridge: SwitchBridge | undefined): readonly Uplink[] {
     const uplinks = (bridge?.interfaces ?? []).flatMap((port): Uplink[] => {
       if (port.kind !== 'dpdk') {
-        const isGuest = isGuestSide(this.#sources.sysfsRoot, port.name);
+        const isGuest = isGuestSide(this.#sysfsRoot, port.name);
         return isGuest ? [] : [{ ...this.#kernelUplink(port.name, port.linkUp), polled: port.kind === 'afxdp' }];
       }
-      const location = locateDpdkPort(port, this.#sources.sysfsRoot);
+      const location = locateDpdkPort(port, this.#sysfsRoot);
       return location === undefined ? [] : [{ name: port.name, location, up: port.linkUp, polled: true }];
     });
     const hardware = uplinks.filter(({ location }) => location.kind === 'hardware');
@@ -217,12 +199,9 @@ class UplinkSearch {
 
   /** Uses the switch's link state, which is newer than the discovery, or else the kernel's. */
   #kernelUplink(name: string, linkUp: boolean | undefined): Uplink {
-    const { sysfsRoot, carriers } = this.#sources;
-    const location = locateNic(sysfsRoot, name);
-    if (linkUp !== undefined) return { name, location, up: linkUp, polled: false };
-    const up = hasCarrier(sysfsRoot, name);
-    carriers.set(name, up);
-    return { name, location, up, polled: false };
+    const up = linkUp ?? hasCarrier(this.#sysfsRoot, name);
+    if (linkUp === undefined) this.carriers.set(name, up);
+    return { name, location: locateNic(this.#sysfsRoot, name), up, polled: false };
   }
 }
 

@@ -2,19 +2,17 @@ import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { Host } from '../../model/host.ts';
-import { Durations } from '../../runtime/problem-log.ts';
+import { Durations, ProblemLog } from '../../runtime/problem-log.ts';
 import { everyTick } from '../../runtime/time.ts';
-import type { OnFileProblem } from '../files/state-file.ts';
 import { Guard, Listeners, Throttle } from '../lifecycle/duty.ts';
 import { followOvsdb, OVSDB_SOCKET } from '../open-vswitch/ovsdb/follow.ts';
 import type { Tables } from '../open-vswitch/ovsdb/replica.ts';
-import type { AgentLogger } from '../telemetry/log-messages.ts';
+import type { AgentMessages } from '../telemetry/log-messages.ts';
 import { combineNetworks, type NetworksView, UNKNOWN_NETWORKS } from './combine.ts';
 import { type DiscoveredNetworks, locateNetworks } from './locate.ts';
-import { type MapInUse, MapMemory } from './map-memory.ts';
-import { MapSource } from './map-source.ts';
 import { NicWatch } from './nic-watch.ts';
-import { SwitchReading } from './switch-reading.ts';
+import { type MapInUse, NodeMap, type NodeMapDeps } from './node-map.ts';
+import { type SwitchConfig, switchConfig } from './switch-config.ts';
 
 /** Seconds in which changes are collected into one read: setting up a bridge takes several. */
 const DEBOUNCE_SECONDS = 0.05;
@@ -23,20 +21,13 @@ const REST_FACTOR = 10;
 /** Seconds between searches for what `NicWatch` does not see: drivers, addresses, members of bonds elsewhere. */
 const CHECK_SECONDS = 30;
 
-interface NetworksDeps {
+interface NetworksDeps extends NodeMapDeps {
   readonly sysfsRoot: string;
   readonly host: () => Promise<Host>;
   /** Calls the listener when the host may have changed. @returns a function that ends the subscription */
   readonly onHost?: (listener: () => void) => () => void;
   /** Undefined where the switch runs elsewhere (on a DPU). */
   readonly ovsRundir: string | undefined;
-  readonly networkMap: string | undefined;
-  /** The file of the last good map. */
-  readonly lastMap: string;
-  readonly onFileProblem?: OnFileProblem;
-  /** The node's labels. @throws KubeError */
-  readonly labels: (signal: AbortSignal) => Promise<Readonly<Record<string, string>>>;
-  readonly log: AgentLogger;
 }
 
 /**
@@ -46,10 +37,16 @@ interface NetworksDeps {
  */
 export class Networks extends Listeners {
   readonly #deps: NetworksDeps;
-  readonly #switch: SwitchReading;
-  readonly #map: MapSource;
-  readonly #mapMemory: MapMemory;
-  readonly #log: NetworksLog;
+  readonly #map: NodeMap;
+  /** An answer of the switch that was not parsed yet: the connection changes its tables in place. */
+  #tables: Tables | undefined;
+  /** What the switch said last, which is of any age while there is a problem with it. */
+  #config: SwitchConfig | undefined;
+  #switchProblem: string | undefined;
+  readonly #switchProblems: ProblemLog<AgentMessages>;
+  /** Whether the log says that the map alone is in use. */
+  #isAbsenceLogged = false;
+  readonly #troubles = new Durations();
   #discovered: DiscoveredNetworks | undefined;
   #view = UNKNOWN_NETWORKS;
   /** The view as text, for comparison. */
@@ -59,10 +56,8 @@ export class Networks extends Listeners {
   constructor(deps: NetworksDeps) {
     super();
     this.#deps = deps;
-    this.#switch = new SwitchReading(deps.log);
-    this.#map = new MapSource({ file: deps.networkMap, readLabels: deps.labels, log: deps.log });
-    this.#mapMemory = new MapMemory(deps.lastMap, deps.log, deps.onFileProblem);
-    this.#log = new NetworksLog(deps.log);
+    this.#map = new NodeMap(deps);
+    this.#switchProblems = new ProblemLog(deps.log);
   }
 
   view(): NetworksView {
@@ -81,26 +76,22 @@ export class Networks extends Listeners {
     const guard = new Guard();
     const nics = new NicWatch(sysfsRoot);
     const reconcile = guard.wrap(() => {
-      const names = this.#switch.isTried ? nics.names() : '';
+      const names = this.#isSwitchTried ? nics.names() : '';
       this.#reconcile(host);
       nics.follow(this.#discovered, names);
     });
     const reconciles = new Throttle(reconcile, DEBOUNCE_SECONDS, REST_FACTOR);
     nics.subscribe(reconciles.now);
-    this.#mapMemory.load(signal);
-    const mapListeners = { onMap: reconciles.soon, onLabels: reconciles.now, onFailure: guard.fail };
-    this.#map.follow(mapListeners, signal);
+    this.#map.follow({ onMap: reconciles.soon, onLabels: reconciles.now, onFailure: guard.fail }, signal);
     if (ovsRundir !== undefined) {
-      const onTables = (tables: Tables) => {
-        this.#switch.answered(tables);
+      const take = (tables: Tables | undefined, problem?: Error) => {
+        this.#tables = tables ?? this.#tables;
+        this.#switchProblem = problem?.message;
         reconciles.soon();
       };
-      const onProblem = (error: Error) => {
-        this.#switch.failed(error);
-        reconciles.soon();
-      };
+      const onProblem = (problem: Error) => take(undefined, problem);
       const socketPath = join(ovsRundir, OVSDB_SOCKET);
-      followOvsdb({ socketPath, onTables, onProblem, log }, signal).catch(guard.fail);
+      followOvsdb({ socketPath, onTables: take, onProblem, log }, signal).catch(guard.fail);
     }
     const takeHost = (next: Host) => {
       host = next;
@@ -123,14 +114,17 @@ export class Networks extends Listeners {
   /** @throws Error if sysfs cannot be read */
   #reconcile(host: Host): void {
     const { ovsRundir, sysfsRoot } = this.#deps;
-    if (ovsRundir !== undefined && !this.#switch.isTried) return;
-    const { config, problem: switchProblem } = this.#switch;
+    if (ovsRundir !== undefined && !this.#isSwitchTried) return;
+    if (this.#tables !== undefined) this.#config = switchConfig(this.#tables);
+    this.#tables = undefined;
+    const config = this.#config;
+    const switchProblem = this.#switchProblem;
     const cells = CpuSet.of(host.cells.map(({ id }) => id));
     if (config !== undefined && switchProblem === undefined)
       this.#discovered = locateNetworks(config, { sysfsRoot, cells, interfaceOf: interfaceFinder() });
     this.#isComplete = true;
-    const map = this.#mapMemory.use({ map: this.#map.map, labels: this.#map.labels, cells });
-    this.#switch.logProblem(this.#needsSwitch(map));
+    const map = this.#map.use(cells);
+    this.#logSwitchProblem(map);
     this.#publish(
       combineNetworks({
         host,
@@ -143,10 +137,24 @@ export class Networks extends Listeners {
     );
   }
 
-  /** A node whose map has every network needs no switch. Until its labels are read, it is unknown which map it has. */
-  #needsSwitch({ override, fault }: MapInUse): boolean | undefined {
-    if (override !== undefined && this.#discovered === undefined) return false;
-    return fault?.reason === 'NodeUnknown' ? undefined : true;
+  /** Whether the switch has answered, or cannot. */
+  get #isSwitchTried(): boolean {
+    return this.#switchProblem !== undefined || this.#config !== undefined || this.#tables !== undefined;
+  }
+
+  #logSwitchProblem({ override, fault }: MapInUse): void {
+    const reason = this.#switchProblem;
+    // A node whose map has every network needs no switch. Until its labels are read, it is unknown which map it has.
+    const isNeeded = override === undefined || this.#discovered !== undefined;
+    if (reason === undefined) {
+      this.#switchProblems.recovered();
+      this.#isAbsenceLogged = false;
+    } else if (!isNeeded) {
+      if (!this.#isAbsenceLogged) this.#deps.log.info({ reason }, 'no Open vSwitch; using the network map alone');
+      this.#isAbsenceLogged = true;
+    } else if (fault?.reason !== 'NodeUnknown') {
+      this.#switchProblems.failed(reason, 'querying Open vSwitch failed; retrying');
+    }
   }
 
   #publish(next: NetworksView): void {
@@ -156,21 +164,12 @@ export class Networks extends Listeners {
     if (text === this.#viewText) return;
     this.#viewText = text;
     this.#view = next;
-    this.#log.changed(next);
+    this.#logChange(next);
     this.notify();
   }
-}
 
-/** Logs each view that differs from the last one. */
-class NetworksLog {
-  readonly #log: AgentLogger;
-  readonly #durations = new Durations();
-
-  constructor(log: AgentLogger) {
-    this.#log = log;
-  }
-
-  changed({ networks, down, pmdCpus, problems, mapFault = '', drift, unpolled }: NetworksView): void {
+  #logChange({ networks, down, pmdCpus, problems, mapFault = '', drift, unpolled }: NetworksView): void {
+    const { log } = this.#deps;
     const physnets = Object.fromEntries([...networks.physnets].map(([name, cells]) => [name, cells.toString()]));
     const downNetworks = [...down].map((name) => name ?? 'tunnel');
     const fields = { physnets, tunnel: networks.tunnel, down: downNetworks, pmdCpuMask: pmdCpus };
@@ -178,33 +177,27 @@ class NetworksLog {
     const texts = [...new Set(reasons)].filter((text) => text !== '');
     // The labels arrive a moment after the agent's start.
     if (problems.some(({ reason }) => reason === 'NodeUnknown')) {
-      this.#log.info(fields, 'waiting for the labels of the Node');
-      return;
+      log.info(fields, 'waiting for the labels of the Node');
+    } else if (texts.length === 0) {
+      log.info({ ...fields, ...this.#troubles.end('') }, 'network map updated');
+    } else {
+      this.#troubles.begin('');
+      const message = mapFault === '' ? 'network map updated with problems' : 'network map rejected';
+      log.warn({ ...fields, reasons: texts }, message);
     }
-    if (texts.length === 0) {
-      this.#log.info({ ...fields, ...this.#durations.end('') }, 'network map updated');
-      return;
-    }
-    this.#durations.begin('');
-    const message = mapFault === '' ? 'network map updated with problems' : 'network map rejected';
-    this.#log.warn({ ...fields, reasons: texts }, message);
   }
 }
 
 /** Lists the host's addresses at the first question: only a tunnel needs them, and listing them is expensive. */
 function interfaceFinder(): (address: string) => string | undefined {
-  let byAddress: ReadonlyMap<string, string> | undefined;
+  let names: ReadonlyMap<string, string> | undefined;
   return (address) => {
-    byAddress ??= hostAddresses();
-    return byAddress.get(address);
-  };
-}
-
-function hostAddresses(): ReadonlyMap<string, string> {
-  const names = new Map<string, string>();
-  for (const [name, addresses] of Object.entries(networkInterfaces())) {
     // A label such as eth0:1 belongs to the interface before its colon.
-    for (const { address } of addresses ?? []) names.set(address, name.split(':')[0] ?? name);
-  }
-  return names;
+    names ??= new Map(
+      Object.entries(networkInterfaces()).flatMap(([label, addresses = []]) =>
+        addresses.map((entry) => [entry.address, label.split(':')[0] ?? label]),
+      ),
+    );
+    return names.get(address);
+  };
 }

@@ -43,17 +43,18 @@ export class NicWatch extends Listeners {
     this.#endNames ??= everyTick(NAMES_POLL_SECONDS, () => this.#check(() => this.names() !== this.#names));
     if (discovered.lacksAddress || discovered.carriers.size > 0) {
       this.#carrierTimer ??= setInterval(() => this.#check(() => this.#differs()), CARRIER_POLL_SECONDS * 1000);
-    } else {
-      clearInterval(this.#carrierTimer);
-      this.#carrierTimer = undefined;
-    }
+    } else this.#endCarriers();
   }
 
   end(): void {
-    clearInterval(this.#carrierTimer);
+    this.#endCarriers();
     this.#endNames?.();
-    this.#carrierTimer = undefined;
     this.#endNames = undefined;
+  }
+
+  #endCarriers(): void {
+    clearInterval(this.#carrierTimer);
+    this.#carrierTimer = undefined;
   }
 
   #differs(): boolean {

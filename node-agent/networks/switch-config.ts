@@ -46,18 +46,14 @@ export function switchConfig(tables: Tables): SwitchConfig {
   const root: Row = [...rowsOf(tables, 'Open_vSwitch').values()][0] ?? {};
   const externalIds = mapOf(root['external_ids']);
   const otherConfig = mapOf(root['other_config']);
-  const bridges = new Map<string, SwitchBridge>();
   const problems: string[] = [];
   const visitedRows = new Set<string>();
-  let userspace = false;
-  for (const bridge of rowsOf(tables, 'Bridge').values()) {
-    userspace ||= textOf(bridge['datapath_type']) === 'netdev';
-    if (bridges.size === MAX_BRIDGES) {
-      problems.push(`the switch has more than ${MAX_BRIDGES} bridges; the rest is ignored`);
-      break;
-    }
-    bridges.set(textOf(bridge['name']), bridgeOf(tables, bridge, visitedRows, problems));
-  }
+  const rows = [...rowsOf(tables, 'Bridge').values()];
+  const bridges = new Map(
+    rows.slice(0, MAX_BRIDGES).map((row) => [textOf(row['name']), bridgeOf(tables, row, visitedRows, problems)]),
+  );
+  if (rows.length > MAX_BRIDGES) problems.push(`the switch has more than ${MAX_BRIDGES} bridges; the rest is ignored`);
+  const userspace = rows.some((row) => textOf(row['datapath_type']) === 'netdev');
   const polls = userspace || !['', 'false'].includes(otherConfig.get('dpdk-init') ?? '');
   return {
     bridges,
@@ -145,14 +141,14 @@ type ExternalIds = ReadonlyMap<string, string>;
 /** The options of all OVN instances on the switch, in the external_ids of the table Open_vSwitch. */
 function readOvnOptions(externalIds: ExternalIds, problems: string[]) {
   const chassis = chassisOf(externalIds, problems);
+  const addressesIn = (text: string) =>
+    text
+      .slice(0, MAX_LIST_CHARACTERS)
+      .split(',')
+      .flatMap((part) => part.trim() || []);
   const endpoints = valuesOf('ovn-encap-ip', externalIds, chassis)
-    .map((text) =>
-      text
-        .slice(0, MAX_LIST_CHARACTERS)
-        .split(',')
-        .flatMap((part) => part.trim() || []),
-    )
-    .filter((addresses) => addresses.length > 0);
+    .map(addressesIn)
+    .filter(({ length }) => length > 0);
   const bridgeKeys = [...externalIds.keys()].filter((key) => /^ovn-bridge(?!-mappings)/.test(key));
   return {
     /** Bridges that ovn-controllers connect to the bridge of every physnet. */

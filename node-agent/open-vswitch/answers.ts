@@ -26,6 +26,7 @@ export async function askSwitch(
 ): Promise<void> {
   const database = join(rundir, OVSDB_SOCKET);
   const socketOf = (name: OvsDaemonName): string | undefined => {
+    if (!existsSync(database)) return undefined;
     if (name === 'ovsdb-server') return database;
     const pid = resultOrNone(() => readPid(join(rundir, `${name}.pid`)));
     const control = join(rundir, `${name}.${pid}.ctl`);
@@ -33,7 +34,7 @@ export async function askSwitch(
   };
   const follow = async (name: OvsDaemonName): Promise<void> => {
     while (!signal.aborted) {
-      const socketPath = existsSync(database) ? socketOf(name) : undefined;
+      const socketPath = socketOf(name);
       if (socketPath === undefined) onProblem(name, undefined);
       else {
         const question = { socketPath, method: METHODS[name], intervalSeconds };

@@ -21,7 +21,6 @@ export interface OvsProcess {
 /** `absent`: no pidfile or process; `stale`: another program has the pid; `hidden`: in another PID namespace. */
 export interface MissingDaemon {
   readonly name: OvsDaemonName;
-  readonly pid?: number;
   readonly code: 'absent' | 'stale' | 'hidden' | 'unreadable';
   readonly message: string;
 }
@@ -45,21 +44,17 @@ export class DaemonFinder {
 
   /** @param recorded by an earlier agent */
   constructor(rundir: string, recorded: () => readonly OvsProcess[] = () => []) {
-    const monitorsOf = (daemon: OvsDaemonName) =>
-      recorded().filter(({ name, role }) => name === daemon && role === 'monitor');
-    this.#lookups = OVS_DAEMONS.map(
-      (name) => new PidfileLookup(join(rundir, `${name}.pid`), name, () => monitorsOf(name)),
-    );
+    this.#lookups = OVS_DAEMONS.map((name) => new PidfileLookup(rundir, name, recorded));
   }
 
   /** Finds the processes. If nothing changed, it costs one system call for each pidfile and process. */
   find(): DaemonSearch {
-    const result = this.#lookups.map((lookup) => lookup.find());
+    const searches = this.#lookups.map((lookup) => lookup.find());
     return {
-      processes: result.flatMap(({ processes }) => processes),
-      missing: result.flatMap(({ missing }) => missing),
-      changed: result.some(({ changed }) => changed),
-      isStarting: result.some(({ isStarting }) => isStarting),
+      processes: searches.flatMap(({ processes }) => processes),
+      missing: searches.flatMap(({ missing }) => missing),
+      changed: searches.some(({ changed }) => changed),
+      isStarting: searches.some(({ isStarting }) => isStarting),
     };
   }
 
@@ -68,6 +63,8 @@ export class DaemonFinder {
     return this.#lookups.every((lookup) => lookup.isUnchanged());
   }
 }
+
+const statOf = (file: string): Stats | undefined => resultOrNone(() => statSync(file));
 
 const keyOf = ({ role, pid, start }: OvsProcess): string => `${role} ${pid} ${start}`;
 
@@ -85,8 +82,8 @@ class PidfileLookup {
   /** Of `#processes`, in the same order. */
   #identities: readonly (number | undefined)[] = [];
 
-  constructor(file: string, name: OvsDaemonName, recorded: () => readonly OvsProcess[]) {
-    this.#file = file;
+  constructor(rundir: string, name: OvsDaemonName, recorded: () => readonly OvsProcess[]) {
+    this.#file = join(rundir, `${name}.pid`);
     this.#name = name;
     this.#recorded = recorded;
   }
@@ -99,17 +96,18 @@ class PidfileLookup {
     const pidfile = statOf(this.#file);
     if (pidfile !== undefined && this.#isSamePidfile(pidfile) && this.#areAlive()) return this.#result(false);
     const reading = readPidfile(this.#file, this.#name);
-    if ('daemon' in reading) {
-      const { daemon, parent } = reading;
-      const changed = this.#setProcesses(parent.monitor === undefined ? [daemon] : [daemon, parent.monitor]);
-      this.#before = parent.isKnown && pidfile !== undefined ? { pidfile } : undefined;
-      return { ...this.#result(changed), isStarting: !parent.isKnown };
+    if ('processes' in reading) {
+      const { processes, isStarting } = reading;
+      this.#before = !isStarting && pidfile !== undefined ? { pidfile } : undefined;
+      return { ...this.#result(this.#setProcesses(processes)), isStarting };
     }
     this.#before = reading.code === 'absent' && pidfile === undefined ? { pidfile } : undefined;
     if (reading.code === 'unreadable' && this.#processes.length > 0 && this.#areAlive())
       return { ...this.#result(false), missing: [reading] };
     const earlier = this.#processes.length > 0 ? this.#processes : this.#recorded();
-    const monitors = earlier.filter(({ role, pid, start }) => role === 'monitor' && startOf(pid) === start);
+    const monitors = earlier.filter(
+      ({ name, role, pid, start }) => name === this.#name && role === 'monitor' && startOf(pid) === start,
+    );
     return { ...this.#result(this.#setProcesses(monitors)), missing: [reading] };
   }
 
@@ -149,7 +147,7 @@ export function readPid(file: string): number {
   return Number(text);
 }
 
-function readPidfile(file: string, name: OvsDaemonName): { daemon: OvsProcess; parent: Parent } | MissingDaemon {
+function readPidfile(file: string, name: OvsDaemonName): Running | MissingDaemon {
   let pid: number;
   let holder: number | undefined;
   try {
@@ -157,15 +155,13 @@ function readPidfile(file: string, name: OvsDaemonName): { daemon: OvsProcess; p
     holder = holderOf(file);
   } catch (error) {
     const { code: cause, message: why } = error as NodeJS.ErrnoException;
+    if (cause === undefined) return { name, code: 'unreadable', message: why };
     const code = cause === 'ENOENT' ? 'absent' : 'unreadable';
-    const hint = cause === undefined ? '' : '; is the daemon running?';
-    return { name, code, message: `${cause === undefined ? '' : `${file}: `}${why}${hint}` };
+    return { name, code, message: `${file}: ${why}; is the daemon running?` };
   }
-  if (holder !== undefined && holder > 0) {
-    return { daemon: processOf(name, 'daemon', holder), parent: parentOfDaemon(name, holder) };
-  }
+  if (holder !== undefined && holder > 0) return runningDaemon(name, holder);
   const missing = (code: MissingDaemon['code'], but: string): MissingDaemon => {
-    return { name, pid, code, message: `${file} says ${pid}, but ${but}` };
+    return { name, code, message: `${file} says ${pid}, but ${but}` };
   };
   if (holder === 0) return missing('hidden', 'that process is not visible here; does the agent have hostPID?');
   const comm = commOf(pid);
@@ -182,36 +178,27 @@ function holderOf(file: string): number | undefined {
   }
 }
 
-function processOf(name: OvsDaemonName, role: OvsProcess['role'], pid: number): OvsProcess {
-  return { name, role, pid, start: startOf(pid) ?? 0 };
-}
-
-function statOf(file: string): Stats | undefined {
-  return resultOrNone(() => statSync(file));
-}
-
-interface Parent {
-  readonly monitor: OvsProcess | undefined;
-  /** Whether the result is final: a starting monitor has not set its title yet. */
-  readonly isKnown: boolean;
-}
+/** A daemon, and its monitor if its parent is one. */
+type Running = Pick<DaemonSearch, 'processes' | 'isStarting'>;
 
 /**
  * The monitor has the user of its daemon, and shows its purpose in its command line, but only after its daemon has
  * written the pidfile. Only the parent is considered, since any process may show the same. Source:
  * fork_and_wait_for_startup and monitor_daemon in lib/daemon-unix.c of Open vSwitch.
  */
-function parentOfDaemon(name: OvsDaemonName, pid: number): Parent {
+function runningDaemon(name: OvsDaemonName, pid: number): Running {
+  const daemon: OvsProcess = { name, role: 'daemon', pid, start: startOf(pid) ?? 0 };
   const parent = parentOf(pid);
-  if (parent === undefined) return { monitor: undefined, isKnown: false };
-  if (parent <= 1 || processUserOf(parent) !== processUserOf(pid)) return { monitor: undefined, isKnown: true };
+  if (parent === undefined) return { processes: [daemon], isStarting: true };
+  if (parent <= 1 || processUserOf(parent) !== processUserOf(pid)) return { processes: [daemon], isStarting: false };
   const line = commandLineOf(parent);
   const comm = commOf(parent);
   const isTitled = line?.startsWith(`${name}: monitoring pid `) === true;
+  // A starting monitor has not set its title yet.
   const isUntitled =
     !isTitled && (comm === name || comm === 'monitor' || basename(line?.split(' ', 1)[0] ?? '') === name);
-  return {
-    monitor: isTitled || isUntitled ? processOf(name, 'monitor', parent) : undefined,
-    isKnown: line !== undefined && comm !== undefined && !isUntitled,
-  };
+  const isStarting = line === undefined || comm === undefined || isUntitled;
+  if (!isTitled && !isUntitled) return { processes: [daemon], isStarting };
+  const monitor: OvsProcess = { name, role: 'monitor', pid: parent, start: startOf(parent) ?? 0 };
+  return { processes: [daemon, monitor], isStarting };
 }

@@ -5,15 +5,14 @@ import type { CpuSet } from '../../model/cpu-set.ts';
 import { ProblemLog } from '../../runtime/problem-log.ts';
 import { everyTick } from '../../runtime/time.ts';
 import type { Assignments } from '../assignments/assignments.ts';
-import { FileLimitError } from '../files/bounded-file.ts';
+import { FileLimitError, unlessMissing } from '../files/bounded-file.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
 import { Guard, Throttle } from '../lifecycle/duty.ts';
 import type { AgentMessages } from '../telemetry/log-messages.ts';
 import { OvsProcesses, type OvsProcessesDeps } from './ovs-processes.ts';
-import { type AffinityProblem, foreignWriter, pollsOwned } from './problems.ts';
+import { type AffinityProblem, foreignWriter, pollsOwned, textsOf } from './problems.ts';
 import { AffinityReporting, Contention, type ReportingDeps } from './reporting.ts';
 import { Targets, type TargetsDeps } from './targets.ts';
-import type { VirtualSwitch } from './virtual-switch.ts';
 
 interface OvsAffinityDeps extends OvsProcessesDeps, TargetsDeps, ReportingDeps {
   readonly enablerFile: string;
@@ -39,14 +38,14 @@ const RECHECK_SECONDS = 1;
  */
 export class OvsAffinity {
   readonly #deps: OvsAffinityDeps;
-  readonly #switch: VirtualSwitch;
+  readonly #switch: OvsProcesses;
   readonly #reporting: AffinityReporting;
   readonly #targets: Targets;
   readonly #contention: Contention;
   readonly #enablerProblems: ProblemLog<AgentMessages>;
   readonly #restoreProblems: ProblemLog<AgentMessages>;
-  readonly #recheck = new Throttle(() => this.#guard.wrap(() => this.#check())(), RECHECK_SECONDS, 0);
-  readonly #secondRestore = new Throttle(() => this.#guard.wrap(() => this.#restoreAgain())(), RECHECK_SECONDS, 0);
+  readonly #recheck = new Throttle(() => this.#guarded(() => this.#check()), RECHECK_SECONDS, 0);
+  readonly #secondRestore = new Throttle(() => this.#guarded(() => this.#restoreAgain()), RECHECK_SECONDS, 0);
   #guard = new Guard();
   #isEnabled = false;
   /** Whether the last pass left the exact set to another writer. */
@@ -56,25 +55,21 @@ export class OvsAffinity {
     this.#deps = deps;
     this.#switch = new OvsProcesses(deps);
     this.#reporting = new AffinityReporting(deps);
-    this.#targets = new Targets(deps, () => this.#guard.wrap(() => this.#pass(performance.now(), true))());
+    this.#targets = new Targets(deps, () => this.#guarded(() => this.#pass(performance.now(), true)));
     this.#contention = new Contention(deps.nowSeconds);
     this.#enablerProblems = new ProblemLog(deps.log, { file: deps.enablerFile });
     this.#restoreProblems = new ProblemLog(deps.log);
   }
 
+  #guarded(work: () => void): void {
+    this.#guard.wrap(work)();
+  }
+
   /** The duty: keeps OVS off owned CPUs while enabled. Its end gives OVS no owned CPU; disabling restores all masks. */
   async run(signal: AbortSignal): Promise<void> {
     const { assignments, enablerFile, rundir, onPmdMask, checkInterval, log } = this.#deps;
-    const guard = new Guard();
-    this.#guard = guard;
-    // The agent's lock is held from here on.
-    this.#switch.load(
-      signal,
-      guard.wrap(() => this.#originalsRead()),
-    );
-    this.#reconcileEnabler();
-    // The feature may have been disabled after an earlier agent was killed: undo what that agent did.
-    if (!this.#isEnabled && enablerState(enablerFile) === 'off') this.#disable(false);
+    this.#guard = new Guard();
+    const guard = this.#guard;
     const pass = guard.wrap((at: number) => this.#pass(at));
     const passNow = () => pass(performance.now());
     const onPidfile = (name: string | undefined) => {
@@ -83,10 +78,20 @@ export class OvsAffinity {
     const onEnabler = guard.wrap((name: string | undefined) => {
       if (name === undefined || name === basename(enablerFile)) this.#reconcileEnabler();
     });
+    // The agent's lock is held from here on. Masks of an earlier agent replace those that this one has seen.
+    this.#switch.load(signal, () =>
+      this.#guarded(() => (this.#isEnabled ? this.#pass(performance.now()) : this.#restoreAgain())),
+    );
+    this.#reconcileEnabler();
+    // The feature may have been disabled after an earlier agent was killed: undo what that agent did.
+    if (!this.#isEnabled && enablerState(enablerFile) === 'off') this.#disable(false);
     watchDirectory({ path: dirname(enablerFile), signal, onChange: onEnabler, log });
     watchDirectory({ path: rundir, signal, onChange: onPidfile, log });
-    const check = guard.wrap(() => this.#check());
-    const ends = [assignments.subscribe((_view, at) => pass(at)), onPmdMask(passNow), everyTick(checkInterval, check)];
+    const endChecks = everyTick(
+      checkInterval,
+      guard.wrap(() => this.#check()),
+    );
+    const ends = [assignments.subscribe((_view, at) => pass(at)), onPmdMask(passNow), endChecks];
     try {
       await guard.until(signal);
     } finally {
@@ -102,11 +107,10 @@ export class OvsAffinity {
     const { assignments, metrics, events } = this.#deps;
     this.#targets.vacate(cpus);
     try {
-      const otherwise = this.#targets.otherwise(assignments.view(), this.#switch.pmdCpus());
-      await this.#switch.vacate(cpus, otherwise, signal);
+      await this.#switch.vacate(cpus, this.#targets.otherwise(assignments.view(), this.pmdCpus()), signal);
     } catch (error) {
       metrics.ovsErrors.inc({ cause: 'not-vacated' });
-      events.notVacated((error as Error).message);
+      events.warn('OvsNotVacated', (error as Error).message);
       throw error;
     }
   }
@@ -117,7 +121,7 @@ export class OvsAffinity {
   }
 
   problems(): readonly string[] {
-    return this.#reporting.current.map(({ text }) => text);
+    return textsOf(this.#reporting.current);
   }
 
   subscribe(listener: () => void): () => void {
@@ -126,39 +130,24 @@ export class OvsAffinity {
 
   /** For display: every thread, its current and desired CPUs, and the reasons. It changes no mask. */
   readonly status = (): OvsStatus => {
-    const targets = this.#targets;
-    const { sources } = this.#deps.assignments.view();
-    const processes = this.#switch.describe();
+    const { lastTarget, why, readsContainers } = this.#targets;
+    const { checkpoint = null, podResources = null, claims } = this.#deps.assignments.view().sources;
+    const processes = this.#switch.describe(lastTarget);
     // A daemon may have ended since the last pass.
-    const unmanaged = this.#isEnabled ? this.#switch.unmanaged().map(({ text }) => text) : [];
-    const here = targets.lastTarget?.intersect(this.#switch.machine).toString() ?? null;
+    const unmanaged = this.#isEnabled ? textsOf(this.#switch.unmanaged()) : [];
     return {
       enabled: this.#isEnabled,
       enablerFile: this.#deps.enablerFile,
-      desired: targets.lastTarget?.toString() ?? null,
-      why: [...targets.why],
+      desired: lastTarget?.toString() ?? null,
+      why: [...why],
       problems: [...new Set([...this.problems(), ...unmanaged])],
       sources: [
-        { name: 'cpu_manager_state', problem: sources.checkpoint ?? null },
-        { name: 'PodResources', problem: sources.podResources ?? null },
-        ...(sources.claims === undefined ? [] : [{ name: 'CDI', problem: sources.claims }]),
-        {
-          name: 'cgroups',
-          problem: targets.readsContainers ? null : 'the kubelet’s cgroups are not found',
-        },
+        { name: 'cpu_manager_state', problem: checkpoint },
+        { name: 'PodResources', problem: podResources },
+        ...(claims === undefined ? [] : [{ name: 'CDI', problem: claims }]),
+        { name: 'cgroups', problem: readsContainers ? null : 'the kubelet’s cgroups are not found' },
       ],
-      processes: processes.map(({ name, role, pid, threads }) => ({
-        name,
-        role,
-        pid,
-        threads: threads.map(({ tid, name: comm, allowed, note }) => ({
-          tid,
-          name: comm,
-          allowed: allowed.toString(),
-          desired: note === 'pmd' ? null : here,
-          note: note ?? null,
-        })),
-      })),
+      processes,
     };
   };
 
@@ -166,15 +155,13 @@ export class OvsAffinity {
   #pass(at: number, mayGrow = false): void {
     if (!this.#isEnabled) return;
     const { assignments, enablerFile, metrics } = this.#deps;
-    const contention = this.#contention;
     const view = assignments.view();
-    const snapshot = this.#switch.snapshot();
-    const { pmdCpus: pmd } = snapshot;
-    this.#yields = contention.mode === 'contended';
+    const pmd = this.#switch.list();
+    this.#yields = this.#contention.mode === 'contended';
     const target = this.#yields ? this.#targets.ownedOnly(view, pmd) : this.#targets.target(view, pmd, mayGrow);
-    const { moved, displaced, problems } = this.#switch.apply(target, snapshot);
-    contention.note(displaced);
-    const { mode } = contention;
+    const { moved, displaced, problems } = this.#switch.apply(target);
+    this.#contention.note(displaced);
+    const { mode } = this.#contention;
     metrics.ovsContended.set(mode === 'contended' ? 1 : 0);
     if (mode === 'suspected' || this.#switch.isStarting) this.#recheck.soon();
     this.#reporting.moved(target, moved, view, at);
@@ -186,7 +173,7 @@ export class OvsAffinity {
   #check(): void {
     this.#reconcileEnabler();
     if (!this.#isEnabled) {
-      if (!this.#switch.isRestored) this.#restoreRemaining();
+      if (!this.#switch.isRestored) this.#reportRestore(this.#switch.restoreRemaining().problems);
       return;
     }
     this.#reporting.unknown(this.#targets.heldBack);
@@ -214,7 +201,7 @@ export class OvsAffinity {
     }
     this.#secondRestore.cancel();
     log.info({ enablerFile }, 'Starting OVS daemon CPU pinning');
-    events.enabled(enablerFile);
+    events.note('OvsAffinityEnabled', `Open vSwitch runs on the CPUs without an owner (${enablerFile})`);
     this.#switch.refreshMachine();
     this.#pass(performance.now(), true);
   }
@@ -226,32 +213,23 @@ export class OvsAffinity {
     const { moved, problems } = this.#switch.restore();
     if (wasEnabled || moved > 0) log.info({ enablerFile, threads: moved }, 'OVS CPU affinity pinning disabled');
     this.#reportRestore(problems);
-    if (problems.length > 0) events.incomplete(problems.map(({ text }) => text));
-    else if (wasEnabled) events.disabled();
+    if (problems.length > 0) events.warn('OvsAffinityIncomplete', textsOf(problems).join('; '));
+    else if (wasEnabled)
+      events.note('OvsAffinityDisabled', 'the threads of Open vSwitch have their original CPUs again');
     this.#secondRestore.soon();
   }
 
   /** Threads and daemons that were starting have inherited a mask before /proc and the pidfiles listed them. */
   #restoreAgain(): void {
     this.#switch.restore();
-    this.#restoreRemaining();
-  }
-
-  /** What could not be restored stays saved, and is tried again by each check. */
-  #restoreRemaining(): void {
     this.#reportRestore(this.#switch.restoreRemaining().problems);
   }
 
+  /** What could not be restored stays saved, and is tried again by each check. */
   #reportRestore(problems: readonly AffinityProblem[]): void {
-    const texts = problems.map(({ text }) => text).join('; ');
+    const texts = textsOf(problems).join('; ');
     if (texts === '') this.#restoreProblems.recovered();
     else this.#restoreProblems.failed(texts, 'some threads did not get their CPUs back');
-  }
-
-  /** The masks that an earlier agent saved could not be read before: they replace those that this one has seen. */
-  #originalsRead(): void {
-    if (this.#isEnabled) this.#pass(performance.now());
-    else this.#restoreAgain();
   }
 
   /** Leaves the masks when the agent stops: containers own CPUs whether the agent runs or not. */
@@ -273,17 +251,13 @@ export class OvsAffinity {
   }
 }
 
-/** Error codes of a missing file. With any other error, the state of the file is unknown. */
-const ABSENT: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR']);
-
 /** On if the enabler file exists and is not empty; the error if that cannot be determined now (EIO, EACCES, …). */
-export function enablerState(file: string): 'on' | 'off' | Error {
+function enablerState(file: string): 'on' | 'off' | Error {
   try {
-    const stats = statSync(file);
-    if (!stats.isFile()) return new FileLimitError(file, 'not a regular file');
-    return stats.size > 0 ? 'on' : 'off';
+    const stats = unlessMissing(() => statSync(file));
+    if (stats?.isFile() === false) return new FileLimitError(file, 'not a regular file');
+    return stats !== undefined && stats.size > 0 ? 'on' : 'off';
   } catch (error) {
-    const { code = '' } = error as NodeJS.ErrnoException;
-    return ABSENT.has(code) ? 'off' : (error as Error);
+    return error as Error;
   }
 }

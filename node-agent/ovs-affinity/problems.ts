@@ -1,5 +1,5 @@
 import type { CpuSet } from '../../model/cpu-set.ts';
-import type { MissingDaemon, OvsProcess } from '../open-vswitch/daemons.ts';
+import type { MissingDaemon } from '../open-vswitch/daemons.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
 import type { PassResult } from './process-affinity.ts';
 
@@ -9,24 +9,24 @@ export interface AffinityProblem {
   readonly text: string;
 }
 
+export const textsOf = (problems: readonly AffinityProblem[]): string[] => problems.map(({ text }) => text);
+
 export function notManaged({ name, code, message }: MissingDaemon): AffinityProblem {
   return { cause: `pidfile-${code}`, text: `${name} is not managed: ${message}` };
 }
 
 /** What the kernel did not do, or not show, of the threads of a daemon. */
 export function refusals(name: string, results: readonly PassResult[]): AffinityProblem[] {
-  const errors = results.flatMap((result) => result.errors);
-  const clipped = results.reduce((sum, result) => sum + result.clipped, 0);
+  const { clipped, errors } = sumOf(results);
   const problems = [...new Set(errors)].map((cause) => {
     const count = errors.filter((code) => code === cause).length;
     return { cause, text: `${name}: the kernel refused ${count} threads: ${cause}` };
   });
-  if (clipped > 0)
-    problems.push({
-      cause: 'clipped',
-      text: `${name}: its cpuset confines ${clipped} threads to fewer CPUs than intended`,
-    });
-  const unreadable = new Set(results.map((result) => result.unreadable).filter((text) => text !== undefined));
+  if (clipped > 0) {
+    const text = `${name}: its cpuset confines ${clipped} threads to fewer CPUs than intended`;
+    problems.push({ cause: 'clipped', text });
+  }
+  const unreadable = new Set(results.flatMap((result) => result.unreadable ?? []));
   return [...problems, ...[...unreadable].map((text) => notReadable(name, text))];
 }
 
@@ -35,11 +35,9 @@ export function notReadable(name: string, why: string): AffinityProblem {
   return { cause: 'unreadable', text: `${name}: its threads cannot be read: ${why}` };
 }
 
-export function nowhereToGo(only: CpuSet): AffinityProblem {
-  const text = only.isEmpty
-    ? 'no CPU is free; the threads stay where they are'
-    : `none of the free CPUs (${only.brief}) is on this machine; the threads stay where they are`;
-  return { cause: 'no-cpu', text };
+export function noFreeCpu(only: CpuSet): AffinityProblem {
+  const why = only.isEmpty ? 'no CPU is free' : `none of the free CPUs (${only.brief}) is on this machine`;
+  return { cause: 'no-cpu', text: `${why}; the threads stay where they are` };
 }
 
 export const FOREIGN_WRITER = 'foreign-writer';
@@ -59,13 +57,11 @@ export function pollsOwned(cpus: CpuSet): AffinityProblem[] {
   return [{ cause: 'pmd-on-owned', text }];
 }
 
-export type ProcessResult = PassResult & { readonly process: OvsProcess };
-
-export function recordThreads(metrics: AgentMetrics, daemon: string, results: readonly PassResult[]) {
+export function recordPass(metrics: AgentMetrics, daemon: string, results: readonly PassResult[]) {
   const { threads, clipped, errors, displaced, moved } = sumOf(results);
   metrics.ovsThreads.set({ daemon }, threads);
   metrics.ovsClipped.set({ daemon }, clipped);
-  metrics.ovsRefused.set({ daemon }, errors);
+  metrics.ovsRefused.set({ daemon }, errors.length);
   if (displaced > 0) metrics.ovsDisplaced.inc({ daemon }, displaced);
   if (moved === 0) return;
   metrics.ovsMoves.inc({ daemon }, moved);
@@ -73,12 +69,13 @@ export function recordThreads(metrics: AgentMetrics, daemon: string, results: re
 }
 
 export function sumOf(results: readonly PassResult[]) {
-  const sum = (of: (result: PassResult) => number) => results.reduce((total, result) => total + of(result), 0);
+  const sum = (field: 'threads' | 'moved' | 'displaced' | 'clipped') =>
+    results.reduce((total, result) => total + result[field], 0);
   return {
-    threads: sum(({ threads }) => threads),
-    moved: sum(({ moved }) => moved),
-    displaced: sum(({ displaced }) => displaced),
-    clipped: sum(({ clipped }) => clipped),
-    errors: sum(({ errors }) => errors.length),
+    threads: sum('threads'),
+    moved: sum('moved'),
+    displaced: sum('displaced'),
+    clipped: sum('clipped'),
+    errors: results.flatMap(({ errors }) => errors),
   };
 }

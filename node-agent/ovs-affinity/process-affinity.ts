@@ -1,21 +1,16 @@
-import { CpuSet } from '../../model/cpu-set.ts';
+import type { OvsStatus } from '../../model/agent-status.ts';
+import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import type { ThreadAffinity } from '../../native/affinity.ts';
 import type { OvsProcess } from '../open-vswitch/daemons.ts';
 import type { Threads } from '../processes/proc.ts';
 import { UnreadableError, unlessUnreadable } from '../processes/readable.ts';
-import {
-  DaemonStart,
-  type OriginalMasks,
-  originalMaskOf,
-  PmdFinder,
-  type TargetOf,
-  ThreadMover,
-} from './thread-mover.ts';
+import { type OriginalMasks, originalMaskOf, PmdFinder, type TargetOf, ThreadMover } from './thread-mover.ts';
 
 /** Exactly `only`; or the current CPUs without `avoid`, and `otherwise` where none remain. */
 export type CpuTarget = { readonly only: CpuSet } | { readonly avoid: CpuSet; readonly otherwise: CpuSet };
 
 export interface PassResult {
+  readonly name: OvsProcess['name'];
   readonly threads: number;
   readonly moved: number;
   /** Number of threads that were not where the last pass left them: another process sets their CPUs. */
@@ -28,31 +23,23 @@ export interface PassResult {
   readonly unreadable?: string;
 }
 
-export interface ThreadState {
-  readonly tid: number;
-  readonly name: string;
-  readonly allowed: CpuSet;
-  /** `pmd`: not managed; `clipped`: its cpuset confines it to fewer CPUs; or the errno name of a refused change. */
-  readonly note: string | undefined;
-}
-
 export interface ProcessAffinityDeps {
   readonly affinity: ThreadAffinity;
   readonly threads: Threads;
   /** The online CPUs of this machine: the kernel shows masks without the others. */
   readonly machine: () => CpuSet;
-  /** Monotonic milliseconds. */
+  /** Monotonic. */
   readonly nowSeconds: () => number;
 }
 
 /** Maximum rounds of one pass to find threads that start while it runs; a round without new threads ends the pass. */
 const MAX_ROUNDS = 5;
+/** Maximum seconds after the first sight of an ovs-vswitchd in which its main thread's change is part of its start. */
+const START_SECONDS = 60;
 /** Number of checks that together cover every thread, at one call for each. Each check includes the main thread. */
 const CHECKS_FOR_ALL = 6;
 
-const NOTHING_DONE: PassResult = { threads: 0, moved: 0, displaced: 0, clipped: 0, errors: [] };
-
-export interface ThreadSnapshot {
+interface ThreadSnapshot {
   readonly tids: readonly number[];
   readonly pmd: ReadonlySet<number>;
 }
@@ -63,7 +50,7 @@ const NO_PMD: ReadonlySet<number> = new Set();
  * Keeps the threads of one process on their CPUs, and restores their original masks.
  *
  * Owner: OvsProcesses, until the process has ended. Age: the threads are those of the last listing that succeeded. End:
- * the original masks with `forget`, everything with the process.
+ * the original masks with `restoreRemaining`, everything with the process.
  */
 export class ProcessAffinity {
   readonly process: OvsProcess;
@@ -71,7 +58,8 @@ export class ProcessAffinity {
   readonly #threadMover: ThreadMover;
   /** Only ovs-vswitchd has them; threads of ovsdb-server are ordinary, whatever their names. */
   readonly #pmdFinder: PmdFinder | undefined;
-  readonly #start: DaemonStart | undefined;
+  /** In monotonic seconds; undefined if its start is over, or never confines its main thread. */
+  #startEndsAt: number | undefined;
   #originalMasks: OriginalMasks | undefined;
   #last: ThreadSnapshot = { tids: [], pmd: NO_PMD };
   #unreadable: string | undefined;
@@ -87,7 +75,7 @@ export class ProcessAffinity {
     this.#threadMover = new ThreadMover(deps.affinity);
     if (name !== 'ovs-vswitchd' || role !== 'daemon') return;
     this.#pmdFinder = new PmdFinder(pid, deps.threads, deps.nowSeconds);
-    this.#start = new DaemonStart(pid, this.#threadMover, deps.nowSeconds);
+    this.#startEndsAt = deps.nowSeconds() + START_SECONDS;
   }
 
   /** The masks that `adoptMasks` recorded or received. */
@@ -100,14 +88,14 @@ export class ProcessAffinity {
     return this.#unreadable;
   }
 
-  /** The threads that the next check compares with. */
-  snapshot(): ThreadSnapshot {
-    this.#last = this.#list();
+  /** Lists the threads that the next pass moves and the next check compares with. */
+  list(): ThreadSnapshot {
+    this.#last = this.#read();
     return this.#last;
   }
 
-  /** Those of the last snapshot, if they cannot be read. */
-  #list(): ThreadSnapshot {
+  /** Those of the last listing, if they cannot be read. */
+  #read(): ThreadSnapshot {
     let listed = this.#last;
     this.#unreadable = undefined;
     this.#unlessUnreadable(() => {
@@ -128,41 +116,53 @@ export class ProcessAffinity {
 
   /** CPUs that the poll mode driver threads of the last listing, which are not managed, may run on now. */
   pmdCpus(): CpuSet {
-    let cpus = CpuSet.EMPTY;
-    for (const tid of this.#last.pmd) cpus = cpus.union(this.#threadMover.current(tid) ?? CpuSet.EMPTY);
-    return cpus;
+    return unionOf([...this.#last.pmd].map((tid) => this.#threadMover.current(tid) ?? CpuSet.EMPTY));
   }
 
-  /** A thread that is there already costs one call. @param snapshot replaces the first listing */
-  apply(target: CpuTarget, snapshot?: ThreadSnapshot): PassResult {
+  /** A thread that is there already costs one call. @param isListed whether this pass has called `list` */
+  apply(target: CpuTarget, isListed = false): PassResult {
     // A thread whose original mask could not be read would lose it.
     if (this.#originalMasks === undefined && this.#unreadable !== undefined) return this.#result(0, 0);
     this.#mode = 'managed';
-    this.#originalMasks = this.#masksAfterStart();
+    this.#updateOriginalMasks();
     const machine = this.#deps.machine();
     if ('only' in target) {
       const only = target.only.intersect(machine);
-      return this.#pass(() => only, snapshot);
+      return this.#pass(() => only, isListed);
     }
     const otherwise = target.otherwise.minus(target.avoid).intersect(machine);
     const avoiding = (mask: CpuSet) => {
       const rest = mask.minus(target.avoid);
       return rest.isEmpty ? otherwise : rest;
     };
-    return this.#pass(avoiding, snapshot);
+    return this.#pass(avoiding, isListed);
   }
 
-  #masksAfterStart(): OriginalMasks | undefined {
-    return this.#start === undefined ? this.#originalMasks : this.#start.masksAfter(this.#originalMasks);
+  /**
+   * While it starts, ovs-vswitchd confines its main thread to one CPU: 0.1 s to measure a clock, seconds to start DPDK.
+   * The CPUs that it gives the thread back are its original ones; no other process moved it. Source:
+   * pmd_perf_estimate_tsc_frequency in lib/dpif-netdev-perf.c and dpdk_init__ in lib/dpdk.c of Open vSwitch.
+   */
+  #updateOriginalMasks(): void {
+    const { pid } = this.process;
+    const masks = this.#originalMasks;
+    const left = this.#threadMover.lastObserved(pid);
+    if (this.#startEndsAt === undefined || masks === undefined || left === undefined) return;
+    const mask = this.#threadMover.current(pid);
+    if (mask === undefined || mask.equals(left) || !masks.main.isSubsetOf(mask)) return;
+    const isLate = this.#deps.nowSeconds() > this.#startEndsAt;
+    this.#startEndsAt = undefined;
+    if (isLate) return;
+    this.#threadMover.observe(pid);
+    if (!mask.equals(masks.main)) this.#originalMasks = { ...masks, main: mask };
   }
 
-  #pass(targetOf: TargetOf, snapshot = this.snapshot()): PassResult {
+  #pass(targetOf: TargetOf, isListed = false): PassResult {
     const done = new Set<number>();
     let moved = 0;
-    let now = snapshot;
     for (let round = 0; round < MAX_ROUNDS; round++) {
-      if (round > 0) now = this.snapshot();
-      const fresh = ordinary(now).filter((tid) => !done.has(tid));
+      if (round > 0 || !isListed) this.list();
+      const fresh = ordinary(this.#last).filter((tid) => !done.has(tid));
       for (const tid of fresh) {
         done.add(tid);
         if (this.#threadMover.move(tid, targetOf)) moved++;
@@ -170,14 +170,13 @@ export class ProcessAffinity {
       // If no mask changed, no thread can have started with an old mask in between.
       if (fresh.length === 0 || moved === 0) break;
     }
-    this.#threadMover.forgetOthers(now.tids);
-    for (const tid of now.pmd) this.#threadMover.observe(tid);
+    this.#threadMover.forgetOthers(this.#last.tids);
+    for (const tid of this.#last.pmd) this.#threadMover.observe(tid);
     return this.#result(done.size, moved);
   }
 
   #result(threads: number, moved: number): PassResult {
-    const displaced = this.#threadMover.takeDisplaced();
-    const result = { threads, moved, displaced, ...this.#threadMover.trouble() };
+    const result = { name: this.process.name, threads, moved, ...this.#threadMover.takeReport() };
     return this.#unreadable === undefined ? result : { ...result, unreadable: this.#unreadable };
   }
 
@@ -201,28 +200,25 @@ export class ProcessAffinity {
 
   /** Threads that may run on one of the CPUs now, except poll mode drivers. */
   threadsOn(cpus: CpuSet): number[] {
-    return ordinary(this.#list()).filter((tid) => this.#threadMover.current(tid)?.intersects(cpus) === true);
+    return ordinary(this.#read()).filter((tid) => this.#threadMover.current(tid)?.intersects(cpus) === true);
   }
 
   /** Records the current masks, if they can be read, or uses the given ones. Call it before `apply`. */
   adoptMasks(masks?: OriginalMasks): void {
     this.#mode = 'managed';
     this.#originalMasks = masks;
-    if (masks === undefined && this.#readAllThreads())
-      this.#unlessUnreadable(() => {
-        this.#originalMasks = this.#currentMasks();
-      });
-  }
-
-  #readAllThreads(): boolean {
-    this.snapshot();
-    return this.#unreadable === undefined;
+    if (masks !== undefined) return;
+    this.list();
+    if (this.#unreadable !== undefined) return;
+    this.#unlessUnreadable(() => {
+      this.#originalMasks = this.#currentMasks();
+    });
   }
 
   /** @throws UnreadableError */
   #currentMasks(): OriginalMasks | undefined {
     const { pid } = this.process;
-    // Seen: what a daemon that starts gives it back before the first pass is noticed there (DaemonStart).
+    // Seen: what a daemon that starts gives it back before the first pass is noticed there (`#updateOriginalMasks`).
     const main = this.#threadMover.observe(pid);
     if (main === undefined) return undefined;
     const odd = ordinary(this.#last).flatMap((tid) => {
@@ -235,10 +231,11 @@ export class ProcessAffinity {
 
   /** Restores each thread's original mask. Does nothing without recorded masks. */
   restore(): PassResult {
-    this.#originalMasks = this.#masksAfterStart();
+    this.#updateOriginalMasks();
     const masks = this.#originalMasks;
-    if (masks === undefined) return NOTHING_DONE;
-    const startOf = (tid: number) => this.#deps.threads.start(this.process.pid, tid);
+    const { name, pid } = this.process;
+    if (masks === undefined) return { name, threads: 0, moved: 0, displaced: 0, clipped: 0, errors: [] };
+    const startOf = (tid: number) => this.#deps.threads.start(pid, tid);
     let result: PassResult | undefined;
     this.#unlessUnreadable(() => {
       result = this.#pass((_mask, tid) => originalMaskOf(masks, tid, startOf));
@@ -247,27 +244,34 @@ export class ProcessAffinity {
     return result ?? this.#result(0, 0);
   }
 
-  /** Only threads that `restore` left elsewhere, in case the kernel accepts their masks now; all, if it was not called. */
+  /**
+   * Only threads that `restore` left elsewhere, in case the kernel accepts their masks now; all, if it was not called.
+   * Forgets the original masks once every thread has its own.
+   */
   restoreRemaining(): PassResult {
-    if (this.#mode !== 'restoring' || this.#unreadable !== undefined) return this.restore();
-    const tids = ordinary(this.snapshot());
+    const isRepeat = this.#mode === 'restoring' && this.#unreadable === undefined;
+    const result = isRepeat ? this.#repeatRestore() : this.restore();
+    const isComplete = result.clipped === 0 && result.errors.length === 0 && result.unreadable === undefined;
+    if (isComplete) this.#originalMasks = undefined;
+    return result;
+  }
+
+  #repeatRestore(): PassResult {
+    const tids = ordinary(this.list());
     const moved = this.#threadMover.repeat(tids);
     this.#threadMover.forgetOthers(this.#last.tids);
     return this.#result(tids.length, moved);
   }
 
-  forget(): void {
-    this.#originalMasks = undefined;
-  }
-
-  describe(): ThreadState[] {
-    const { tids, pmd } = this.#list();
+  /** For display. @param desired CPUs of ordinary threads */
+  describe(desired: string | null): OvsStatus['processes'][number]['threads'] {
+    const { tids, pmd } = this.#read();
     return tids.flatMap((tid) => {
-      const allowed = this.#threadMover.current(tid);
+      const allowed = this.#threadMover.current(tid)?.toString();
       if (allowed === undefined) return [];
-      const note = pmd.has(tid) ? 'pmd' : this.#threadMover.refusalOf(tid);
-      const name = unlessUnreadable(() => this.#deps.threads.name(this.process.pid, tid), undefined);
-      return [{ tid, name: name ?? '', allowed, note }];
+      const name = unlessUnreadable(() => this.#deps.threads.name(this.process.pid, tid), undefined) ?? '';
+      if (pmd.has(tid)) return [{ tid, name, allowed, desired: null, note: 'pmd' }];
+      return [{ tid, name, allowed, desired, note: this.#threadMover.refusalOf(tid) ?? null }];
     });
   }
 }

@@ -1,11 +1,11 @@
-import { type EventRecorder, type EventText, nodeTarget } from '../../kube/events.ts';
+import { type EventRecorder, nodeTarget } from '../../kube/events.ts';
 import { BoundedMap } from '../../model/bounded-map.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import { cut } from '../../model/errors.ts';
 import { Durations } from '../../runtime/problem-log.ts';
 import type { AssignmentsView } from '../assignments/view.ts';
 import { Listeners, type Services } from '../lifecycle/duty.ts';
-import { type AffinityProblem, FOREIGN_WRITER } from './problems.ts';
+import { type AffinityProblem, FOREIGN_WRITER, textsOf } from './problems.ts';
 import type { CpuTarget } from './process-affinity.ts';
 
 export interface ReportingDeps extends Pick<Services, 'log' | 'metrics'> {
@@ -20,9 +20,8 @@ const round = (value: number): number => Math.round(value * 1_000_000) / 1_000_0
  * Log lines, metrics and Events about the passes. Owner: the duty. Age: problems are those of the last pass. End:
  * `reset`, when the feature is disabled or the agent stops.
  */
-export class AffinityReporting {
+export class AffinityReporting extends Listeners {
   readonly #deps: ReportingDeps;
-  readonly #listeners = new Listeners();
   readonly #durations = new Durations();
   #current: readonly AffinityProblem[] = [];
   #wasUnknown = false;
@@ -30,6 +29,7 @@ export class AffinityReporting {
   #lastView: Pick<AssignmentsView, 'free' | 'owned'> | undefined;
 
   constructor(deps: ReportingDeps) {
+    super();
     this.#deps = deps;
   }
 
@@ -37,26 +37,17 @@ export class AffinityReporting {
     return this.#current;
   }
 
-  readonly subscribe = this.#listeners.subscribe;
-
   /** @param since when this process learned of the reason for the pass, in monotonic milliseconds */
   moved(target: CpuTarget, threads: number, view: AssignmentsView, since: number): void {
     const { metrics, log } = this.#deps;
     const exposed = this.#sinceAssigned(view);
     if (threads === 0) return;
-    const millis = performance.now() - since;
-    metrics.ovsMoveSeconds.observe(millis / 1000);
+    const seconds = (performance.now() - since) / 1000;
+    metrics.ovsMoveSeconds.observe(seconds);
     if (exposed !== undefined) metrics.ovsVacatedSeconds.observe(exposed);
     const where = 'only' in target ? { cpus: target.only } : { avoided: target.avoid };
-    log.info(
-      {
-        ...where,
-        threads,
-        sinceNoticedSeconds: round(millis / 1000),
-        ...(exposed !== undefined && { sinceAssignedSeconds: round(exposed) }),
-      },
-      'moved OVS threads',
-    );
+    const sinceAssigned = exposed === undefined ? {} : { sinceAssignedSeconds: round(exposed) };
+    log.info({ ...where, threads, sinceNoticedSeconds: round(seconds), ...sinceAssigned }, 'moved OVS threads');
   }
 
   /** Seconds since the kubelet's write, if it was an assignment: it shrinks the pool, then records the owner. */
@@ -73,9 +64,9 @@ export class AffinityReporting {
     const { metrics, log, events } = this.#deps;
     const before = this.#current;
     this.#current = problems;
-    const texts = problems.map(({ text }) => text);
-    if (texts.join() === before.map(({ text }) => text).join()) return;
-    this.#listeners.notify();
+    const texts = textsOf(problems);
+    if (texts.join() === textsOf(before).join()) return;
+    this.notify();
     if (texts.length === 0) {
       log.info(this.#durations.end(''), 'OVS affinity complete');
       return;
@@ -86,14 +77,15 @@ export class AffinityReporting {
     }
     log.warn({ reasons: texts }, 'OVS affinity incomplete');
     const contended = problems.filter(({ cause }) => cause === FOREIGN_WRITER);
-    for (const { text } of contended) events.contended(text);
+    for (const { text } of contended) events.warn('OvsAffinityContended', text);
     const others = problems.filter(({ cause }) => cause !== FOREIGN_WRITER);
-    if (others.length > 0) events.incomplete(others.map(({ text }) => text));
+    if (others.length > 0) events.warn('OvsAffinityIncomplete', textsOf(others).join('; '));
   }
 
   /** Call it periodically: if the owners of the CPUs are unknown in two calls, it sends an Event. */
   unknown(problems: readonly string[]): void {
-    if (problems.length > 0 && this.#wasUnknown) this.#deps.events.restricted(problems);
+    const message = `Open vSwitch gets no more CPUs: ${problems.join('; ')}`;
+    if (problems.length > 0 && this.#wasUnknown) this.#deps.events.warn('OvsAffinityLimited', message);
     this.#wasUnknown = problems.length > 0;
   }
 
@@ -107,7 +99,7 @@ export class AffinityReporting {
 
   reset(): void {
     this.#current = [];
-    this.#listeners.notify();
+    this.notify();
     this.#wasUnknown = false;
     this.#lastView = undefined;
     this.#lastReserved = '';
@@ -121,7 +113,7 @@ const REPEAT_SECONDS = 600;
 const MAX_REMEMBERED_EVENTS = 128;
 const MAX_CHARACTERS = 1024;
 
-export interface AffinityEventsDeps {
+interface AffinityEventsDeps {
   readonly recorder: EventRecorder;
   readonly nodeName: string;
   /** Monotonic seconds. */
@@ -137,49 +129,22 @@ export class AffinityEvents {
     this.#deps = deps;
   }
 
-  enabled(file: string): void {
-    this.#note({ reason: 'OvsAffinityEnabled', message: `Open vSwitch runs on the CPUs without an owner (${file})` });
+  note(reason: string, message: string): void {
+    this.#record('Normal', reason, message);
   }
 
-  disabled(): void {
-    this.#note({
-      reason: 'OvsAffinityDisabled',
-      message: 'the threads of Open vSwitch have their original CPUs again',
-    });
-  }
-
-  incomplete(problems: readonly string[]): void {
-    this.#warn('OvsAffinityIncomplete', problems.join('; '));
-  }
-
-  contended(problem: string): void {
-    this.#warn('OvsAffinityContended', problem);
-  }
-
-  restricted(problems: readonly string[]): void {
-    this.#warn('OvsAffinityLimited', `Open vSwitch gets no more CPUs: ${problems.join('; ')}`);
-  }
-
-  notVacated(problem: string): void {
-    this.#warn('OvsNotVacated', problem);
-  }
-
-  #warn(reason: string, whole: string): void {
+  warn(reason: string, whole: string): void {
     const now = this.#deps.nowSeconds();
     const message = cut(whole, MAX_CHARACTERS);
     const key = `${reason} ${message.replaceAll(/\d+/g, '#')}`;
     for (const [oldKey, at] of this.#announced) if (now - at >= REPEAT_SECONDS) this.#announced.delete(oldKey);
     if (this.#announced.has(key)) return;
     this.#announced.set(key, now);
-    this.#record({ type: 'Warning', reason, message });
+    this.#record('Warning', reason, message);
   }
 
-  #note(event: Omit<EventText, 'type'>): void {
-    this.#record({ type: 'Normal', ...event });
-  }
-
-  #record(event: EventText): void {
-    this.#deps.recorder.record(nodeTarget(this.#deps.nodeName), event);
+  #record(type: 'Normal' | 'Warning', reason: string, message: string): void {
+    this.#deps.recorder.record(nodeTarget(this.#deps.nodeName), { type, reason, message });
   }
 }
 

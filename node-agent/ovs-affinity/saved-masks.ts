@@ -11,8 +11,6 @@ import type { OriginalMasks } from './thread-mover.ts';
 
 const cpus = z.string().transform((text) => CpuSet.parse(text));
 
-const oddThread = z.object({ tid: z.number().int().positive(), start: z.number(), cpus });
-
 /** Maximum bytes. A thread whose mask differs from its main thread's takes about a hundred. */
 const MAX_MASKS_BYTES = 4 * 1024 * 1024;
 
@@ -25,7 +23,7 @@ const schema = z.object({
       pid: z.number().int().positive(),
       start: z.number(),
       main: cpus,
-      odd: z.array(oddThread),
+      odd: z.array(z.object({ tid: z.number().int().positive(), start: z.number(), cpus })),
     }),
   ),
 });
@@ -64,7 +62,6 @@ export class SavedMasks {
   #isLate = false;
   /** The file's problem in the last answer of `save` or `recall`. */
   #reportedProblem: string | undefined;
-  #onLate: (() => void) | undefined;
 
   constructor(deps: SavedMasksDeps) {
     this.#deps = deps;
@@ -74,29 +71,27 @@ export class SavedMasks {
       format: (processes) => formatted(deps.bootId, processes),
       parse: (text) => parsed(deps.bootId, text),
       merge: (saved, current) => saved ?? current,
-      onLoaded: () => this.#loaded(),
       log: deps.log,
     });
   }
 
   /** Call it with the agent's lock held. @param onLate called when masks that could not be read now have been read */
   load(signal: AbortSignal, onLate: () => void): void {
-    this.#onLate = undefined;
-    this.#file.load(signal);
-    this.#onLate = onLate;
+    this.#file.load(signal, () => {
+      this.#noteLoss();
+      this.#isLate = true;
+      onLate();
+    });
+    this.#noteLoss();
   }
 
-  #loaded(): void {
+  #noteLoss(): void {
     const { loss } = this.#file;
-    if (loss !== undefined) {
-      const text =
-        `${loss}: the original masks are lost. If the feature is turned off, threads get the CPUs of the machine’s ` +
-        `first process (${this.#deps.unconfined().brief}); restart Open vSwitch to get the CPUs of its unit`;
-      this.#lossProblem = { cause: 'masks-file', text };
-    }
-    if (this.#onLate === undefined) return;
-    this.#isLate = true;
-    this.#onLate();
+    if (loss === undefined) return;
+    const text =
+      `${loss}: the original masks are lost. If the feature is turned off, threads get the CPUs of the machine’s ` +
+      `first process (${this.#deps.unconfined().brief}); restart Open vSwitch to get the CPUs of its unit`;
+    this.#lossProblem = { cause: 'masks-file', text };
   }
 
   get processes(): readonly SavedProcess[] {
@@ -115,41 +110,32 @@ export class SavedMasks {
 
   /** Saves the masks that are not saved yet. @returns masks that are lost, unknown or not on the disk */
   save(processAffinities: readonly ProcessAffinity[]): readonly AffinityProblem[] {
-    this.#adoptLate(processAffinities);
-    const before = this.processes;
-    const isRemembered = (masks: OriginalMasks | undefined) =>
-      masks !== undefined && before.some(({ originalMasks }) => originalMasks === masks);
-    if (processAffinities.every(({ originalMasks }) => isRemembered(originalMasks))) return this.#problems();
-    for (const processAffinity of processAffinities) {
-      if (processAffinity.originalMasks === undefined)
-        processAffinity.adoptMasks(savedMasksOf(processAffinity.process, processAffinities, before) ?? this.#assumed());
-    }
-    const remembered = processAffinities.flatMap(({ process, originalMasks }) =>
+    const hasNew = processAffinities.some(({ originalMasks }) => originalMasks === undefined);
+    this.#adoptSaved(processAffinities);
+    const remembered = new Set<OriginalMasks | undefined>(this.processes.map(({ originalMasks }) => originalMasks));
+    if (!hasNew && processAffinities.every(({ originalMasks }) => remembered.has(originalMasks)))
+      return this.#problems();
+    for (const processAffinity of processAffinities)
+      if (processAffinity.originalMasks === undefined) processAffinity.adoptMasks();
+    const present = processAffinities.flatMap(({ process, originalMasks }) =>
       originalMasks === undefined ? [] : [{ ...process, originalMasks }],
     );
     // A monitor is not found while its daemon is down. Keep its masks for the next daemon.
-    const others = this.#alive().filter(({ pid }) => !remembered.some((process) => process.pid === pid));
-    this.#set([...remembered, ...others]);
+    const others = this.#alive().filter(({ pid }) => !present.some((process) => process.pid === pid));
+    this.#set([...present, ...others]);
     this.#hasMet = true;
     return this.#problems();
   }
 
   /** Only gives the processes the masks that are saved. @returns masks that are lost, unknown or not on the disk */
   recall(processAffinities: readonly ProcessAffinity[]): readonly AffinityProblem[] {
-    this.#adoptLate(processAffinities);
-    for (const processAffinity of processAffinities) {
-      if (processAffinity.originalMasks !== undefined) continue;
-      const masks = savedMasksOf(processAffinity.process, processAffinities, this.processes) ?? this.#assumed();
-      if (masks !== undefined) processAffinity.adoptMasks(masks);
-    }
+    this.#adoptSaved(processAffinities);
     return this.#problems();
   }
 
   /** Those that have their masks back, and those that have ended. All others stay saved. */
   forget(restored: readonly OvsProcess[]): void {
-    const isRestored = ({ pid, start }: SavedProcess) =>
-      restored.some((process) => process.pid === pid && process.start === start);
-    const remaining = this.#alive().filter((process) => !isRestored(process));
+    const remaining = this.#alive().filter((process) => !restored.some((other) => isSame(process, other)));
     this.#set(remaining);
     if (remaining.length === 0) this.#lossProblem = undefined;
   }
@@ -166,13 +152,15 @@ export class SavedMasks {
     return this.#lossProblem === undefined || this.#hasMet ? undefined : { main: this.#deps.unconfined(), odd: [] };
   }
 
-  #adoptLate(processAffinities: readonly ProcessAffinity[]): void {
-    if (!this.#isLate) return;
-    this.#isLate = false;
+  /** Saved masks that could be read only now also replace those that this agent has seen. */
+  #adoptSaved(processAffinities: readonly ProcessAffinity[]): void {
     for (const processAffinity of processAffinities) {
-      const masks = savedMasksOf(processAffinity.process, processAffinities, this.processes);
+      const isNew = processAffinity.originalMasks === undefined;
+      if (!isNew && !this.#isLate) continue;
+      const masks = this.#masksOf(processAffinity, processAffinities) ?? (isNew ? this.#assumed() : undefined);
       if (masks !== undefined) processAffinity.adoptMasks(masks);
     }
+    this.#isLate = false;
   }
 
   #problems(): readonly AffinityProblem[] {
@@ -180,34 +168,35 @@ export class SavedMasks {
     this.#reportedProblem = problem;
     const problems = this.#lossProblem === undefined ? [] : [this.#lossProblem];
     if (problem === undefined) return problems;
-    const text =
+    const effect =
       mode === 'unread'
-        ? `the threads’ original masks are unknown until their file can be read; check /var/lib/plumbline: ${problem}`
-        : `cannot save the threads’ original masks, so a killed agent would not restore them; check /var/lib/plumbline: ${problem}`;
-    return [...problems, { cause: 'masks-file', text }];
+        ? 'the threads’ original masks are unknown until their file can be read'
+        : 'cannot save the threads’ original masks, so a killed agent would not restore them';
+    return [...problems, { cause: 'masks-file', text: `${effect}; check /var/lib/plumbline: ${problem}` }];
+  }
+
+  /** A daemon that its monitor restarted inherited the CPUs that the agent gave the monitor. */
+  #masksOf({ process }: ProcessAffinity, others: readonly ProcessAffinity[]): OriginalMasks | undefined {
+    const saved = this.processes.find((savedProcess) => isSame(savedProcess, process));
+    if (saved !== undefined || process.role === 'monitor') return saved?.originalMasks;
+    const monitor = others.find((other) => other.process.name === process.name && other.process.role === 'monitor');
+    const before = monitor && this.processes.find((savedProcess) => isSame(savedProcess, monitor.process));
+    // A monitor with saved masks was moved before its child started. Otherwise both are seen for the first time.
+    return before && { main: before.originalMasks.main, odd: [] };
   }
 }
 
-/** A daemon that its monitor restarted inherited the CPUs that the agent gave the monitor. */
-function savedMasksOf(
-  process: OvsProcess,
-  processAffinities: readonly ProcessAffinity[],
-  saved: readonly SavedProcess[],
-): OriginalMasks | undefined {
-  const savedProcess = saved.find(({ pid, start }) => pid === process.pid && start === process.start);
-  if (savedProcess !== undefined || process.role === 'monitor') return savedProcess?.originalMasks;
-  const monitor = processAffinities.find(
-    (processAffinity) => processAffinity.process.name === process.name && processAffinity.process.role === 'monitor',
-  );
-  if (monitor === undefined) return undefined;
-  const before = saved.find(({ pid, start }) => pid === monitor.process.pid && start === monitor.process.start);
-  // A monitor with saved masks was moved before its child started. Otherwise both are seen for the first time.
-  return before === undefined ? undefined : { main: before.originalMasks.main, odd: [] };
+function isSame(a: OvsProcess, b: OvsProcess): boolean {
+  return a.pid === b.pid && a.start === b.start;
 }
 
 function formatted(bootId: string, saved: readonly SavedProcess[]): string {
   const processes = saved.map(({ name, role, pid, start, originalMasks: { main, odd } }) => ({
-    ...{ name, role, pid, start, main: main.toString() },
+    name,
+    role,
+    pid,
+    start,
+    main: main.toString(),
     odd: odd.map((thread) => ({ ...thread, cpus: thread.cpus.toString() })),
   }));
   return JSON.stringify({ bootId, processes });

@@ -1,5 +1,6 @@
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import type { AssignmentsView } from '../assignments/view.ts';
+import { Throttle } from '../lifecycle/duty.ts';
 import type { ContainerCpus } from '../processes/cgroup-tree.ts';
 import type { CpuTarget } from './process-affinity.ts';
 
@@ -11,8 +12,14 @@ const UNCONFIRMED_SECONDS = 60;
 interface ConfirmationDeps {
   /** The cpusets of running containers; undefined where the kubelet's cgroups cannot be read. */
   readonly containers: () => ContainerCpus | undefined;
-  /** Monotonic milliseconds. */
+  /** Monotonic. */
   readonly nowSeconds: () => number;
+}
+
+/** `until`: monotonic seconds. */
+interface Temporary {
+  readonly cpus: CpuSet;
+  readonly until: number;
 }
 
 /**
@@ -23,37 +30,34 @@ interface ConfirmationDeps {
  * still uses are checked again after ten seconds.
  */
 export class Confirmation {
-  readonly #containers: ConfirmationDeps['containers'];
-  readonly #nowSeconds: () => number;
+  readonly #deps: ConfirmationDeps;
   #owned = CpuSet.EMPTY;
-  #freed: readonly { readonly cpus: CpuSet; readonly until: number }[] = [];
+  #freed: readonly Temporary[] = [];
   #dueAt = Number.POSITIVE_INFINITY;
 
-  constructor({ containers, nowSeconds }: ConfirmationDeps) {
-    this.#containers = containers;
-    this.#nowSeconds = nowSeconds;
+  constructor(deps: ConfirmationDeps) {
+    this.#deps = deps;
   }
 
   observe(view: AssignmentsView): void {
-    const released = this.#owned.minus(view.owned);
+    const now = this.#deps.nowSeconds();
+    const released = { cpus: this.#owned.minus(view.owned), until: now + UNCONFIRMED_SECONDS };
     this.#owned = view.owned;
-    this.#freed = this.#freed.filter(({ until }) => until > this.#nowSeconds());
-    if (released.isEmpty) return;
-    this.#freed = [...this.#freed, { cpus: released, until: this.#nowSeconds() + UNCONFIRMED_SECONDS }];
+    this.#freed = [...this.#freed, released].filter(({ cpus, until }) => until > now && !cpus.isEmpty);
   }
 
   /** Those of the CPUs that a running container is confined to; or, if unknown, that had an owner recently. */
   stillUsed(cpus: CpuSet, view: AssignmentsView): CpuSet {
-    const running = this.#containers();
+    const running = this.#deps.containers();
     const busy =
-      running === undefined ? unionOf(this.#freed.map((release) => release.cpus)) : confinedTo(cpus, running, view);
+      running === undefined ? unionOf(this.#freed.map((freed) => freed.cpus)) : confinedTo(cpus, running, view);
     const stillUsed = busy.intersect(cpus);
-    this.#dueAt = stillUsed.isEmpty ? Number.POSITIVE_INFINITY : this.#nowSeconds() + RECHECK_SECONDS;
+    this.#dueAt = stillUsed.isEmpty ? Number.POSITIVE_INFINITY : this.#deps.nowSeconds() + RECHECK_SECONDS;
     return stillUsed;
   }
 
   isDue(): boolean {
-    return this.#dueAt <= this.#nowSeconds();
+    return this.#dueAt <= this.#deps.nowSeconds();
   }
 }
 
@@ -62,19 +66,10 @@ export class Confirmation {
  * otherwise only owned CPUs. The kubelet's shared pool is not one of them; containers of pods that are not Guaranteed
  * always run there.
  */
-function confinedTo(
-  cpus: CpuSet,
-  { guaranteed, others }: ContainerCpus,
-  { free, owned, pool }: AssignmentsView,
-): CpuSet {
-  const pools = [free, pool, ...others];
-  const possible = cpus.union(owned);
-  return unionOf(
-    guaranteed.filter((set) => {
-      const isPool = pools.some((shared) => shared?.equals(set) === true);
-      return !isPool && set.intersects(cpus) && set.isSubsetOf(possible);
-    }),
-  );
+function confinedTo(cpus: CpuSet, { guaranteed, others }: ContainerCpus, view: AssignmentsView): CpuSet {
+  const possible = cpus.union(view.owned);
+  const isPool = (set: CpuSet) => [view.free, view.pool, ...others].some((shared) => shared?.equals(set) === true);
+  return unionOf(guaranteed.filter((set) => !isPool(set) && set.intersects(cpus) && set.isSubsetOf(possible)));
 }
 
 /** CPUs without an owner that ordinary threads of Open vSwitch must not use, by reason. */
@@ -113,16 +108,6 @@ export function allowedCpus({ free, owned, holds }: AssignmentsView, { pmd, isol
   return { cpus: quiet, why };
 }
 
-/**
- * Open vSwitch leaves a CPU at once and takes a free one later: ovs-vswitchd creates its threads again and drops its
- * flows when the number of its CPUs changes. The first set, and one that shares no CPU with the last, applies at once.
- */
-export function step(applied: CpuSet | undefined, free: CpuSet) {
-  const staying = applied?.intersect(free) ?? CpuSet.EMPTY;
-  if (staying.isEmpty || staying.equals(free)) return { now: free, later: undefined };
-  return { now: staying, later: free };
-}
-
 /** Seconds that vacated CPUs are kept clear while no source has reported their owner. */
 const VACATED_SECONDS = 10;
 
@@ -136,25 +121,26 @@ export interface TargetsDeps extends ConfirmationDeps {
 }
 
 /**
- * The CPUs that Open vSwitch's threads should have.
+ * The CPUs that Open vSwitch's threads should have. They leave a CPU at once and take a free one later: ovs-vswitchd
+ * creates its threads again and drops its flows when the number of its CPUs changes. The first set, and one that shares
+ * no CPU with the last, applies at once.
  *
  * Owner: the passes; `vacate` of a container's start. Age: the last target is that of the last pass. Vacated CPUs stay
  * clear until the view has shown their owner, at most for ten seconds. End: `reset`.
  */
 export class Targets {
   readonly #deps: TargetsDeps;
-  readonly #onGrowth: () => void;
+  readonly #growth: Throttle;
   readonly #confirmation: Confirmation;
-  #growthTimer: NodeJS.Timeout | undefined;
   #lastTarget: CpuSet | undefined;
   #why: readonly string[] = [];
   #heldBack: readonly string[] = [];
-  #vacated: readonly { readonly cpus: CpuSet; readonly until: number }[] = [];
+  #vacated: readonly Temporary[] = [];
 
   /** @param onGrowth called when the target may take CPUs that have been free for the delay */
   constructor(deps: TargetsDeps, onGrowth: () => void) {
     this.#deps = deps;
-    this.#onGrowth = onGrowth;
+    this.#growth = new Throttle(onGrowth, deps.growthDelay, 0);
     this.#confirmation = new Confirmation(deps);
   }
 
@@ -168,7 +154,8 @@ export class Targets {
     const { growthDelay } = this.#deps;
     const isKnown = view.holds.length === 0;
     const growsNow = isKnown && (mayGrow || growthDelay === 0);
-    const { now: next, later } = step(growsNow ? undefined : this.#lastTarget, allowed.cpus);
+    const staying = growsNow ? undefined : this.#lastTarget?.intersect(allowed.cpus);
+    const next = staying === undefined || staying.isEmpty ? allowed.cpus : staying;
     const gain = next.minus(this.#lastTarget ?? CpuSet.EMPTY);
     const stillUsed = gain.isEmpty ? gain : this.#confirmation.stillUsed(gain, view);
     const now = next.minus(stillUsed);
@@ -181,10 +168,10 @@ export class Targets {
     this.#lastTarget = now;
     // CPUs that were free before a source was lost may have an owner by now. The delay restarts when all sources
     // answer.
-    if (later === undefined || !isKnown) this.#cancelGrowth();
+    if (!isKnown || next.equals(allowed.cpus)) this.#growth.cancel();
     else {
-      this.#growLater();
-      this.#why = [...this.#why, `${later.minus(now)}: free, taken within ${growthDelay} s`];
+      this.#growth.soon();
+      this.#why = [...this.#why, `${allowed.cpus.minus(now)}: free, taken within ${growthDelay} s`];
     }
     return { only: now };
   }
@@ -192,11 +179,10 @@ export class Targets {
   /** Only moves threads off owned CPUs, and leaves the rest to another writer. */
   ownedOnly(view: AssignmentsView, pmdThreads: CpuSet): CpuTarget {
     this.#refresh(view);
-    this.#cancelGrowth();
+    this.#growth.cancel();
     this.#lastTarget = undefined;
-    this.#why = [
-      `${view.owned}: owned by containers; the agent leaves all other CPUs to the process that also sets them`,
-    ];
+    const reason = 'owned by containers; the agent leaves all other CPUs to the process that also sets them';
+    this.#why = [`${view.owned}: ${reason}`];
     return this.#avoiding(view, this.#leftOut(pmdThreads));
   }
 
@@ -238,7 +224,7 @@ export class Targets {
   }
 
   reset(): void {
-    this.#cancelGrowth();
+    this.#growth.cancel();
     this.#lastTarget = undefined;
     this.#why = [];
     this.#heldBack = [];
@@ -246,9 +232,8 @@ export class Targets {
   }
 
   #refresh(view: AssignmentsView): void {
-    this.#vacated = this.#vacated.filter(
-      ({ cpus, until }) => until > this.#deps.nowSeconds() && !cpus.isSubsetOf(view.owned),
-    );
+    const now = this.#deps.nowSeconds();
+    this.#vacated = this.#vacated.filter(({ cpus, until }) => until > now && !cpus.isSubsetOf(view.owned));
     this.#confirmation.observe(view);
     this.#heldBack = view.holds;
   }
@@ -265,17 +250,5 @@ export class Targets {
   #avoiding(view: AssignmentsView, { pmd, vacated }: LeftOut, stillUsed = CpuSet.EMPTY): CpuTarget {
     const avoid = unionOf([view.owned, vacated, stillUsed]);
     return { avoid, otherwise: this.#deps.machine().minus(avoid).minus(pmd) };
-  }
-
-  #growLater(): void {
-    this.#growthTimer ??= setTimeout(() => {
-      this.#growthTimer = undefined;
-      this.#onGrowth();
-    }, this.#deps.growthDelay * 1000);
-  }
-
-  #cancelGrowth(): void {
-    clearTimeout(this.#growthTimer);
-    this.#growthTimer = undefined;
   }
 }

@@ -24,12 +24,12 @@ export interface OriginalMasks {
 
 /** @throws UnreadableError */
 export function originalMaskOf(
-  { main, odd }: OriginalMasks,
+  masks: OriginalMasks,
   tid: number,
   startOf: (tid: number) => number | undefined,
 ): CpuSet {
-  const threadMask = odd.find((thread) => thread.tid === tid);
-  return threadMask !== undefined && startOf(tid) === threadMask.start ? threadMask.cpus : main;
+  const odd = masks.odd.find((thread) => thread.tid === tid);
+  return odd !== undefined && startOf(tid) === odd.start ? odd.cpus : masks.main;
 }
 
 export type TargetOf = (mask: CpuSet, tid: number) => CpuSet;
@@ -105,12 +105,6 @@ export class ThreadMover {
     return moved;
   }
 
-  takeDisplaced(): number {
-    const count = this.#displaced;
-    this.#displaced = 0;
-    return count;
-  }
-
   isUnchanged(tid: number): boolean {
     const mask = this.current(tid);
     const before = this.#observed.get(tid);
@@ -124,49 +118,17 @@ export class ThreadMover {
       for (const tid of threads.keys()) if (!alive.has(tid)) threads.delete(tid);
   }
 
-  trouble(): { readonly clipped: number; readonly errors: readonly string[] } {
-    const errors = [...this.#settled.values()].map(({ refused }) => refused).filter((code) => code !== undefined);
-    return { clipped: this.#settled.size - errors.length, errors };
+  /** What the kernel did not apply, and the number of threads that another process has moved since the last call. */
+  takeReport() {
+    const displaced = this.#displaced;
+    this.#displaced = 0;
+    const errors = [...this.#settled.values()].flatMap(({ refused }) => refused ?? []);
+    return { displaced, clipped: this.#settled.size - errors.length, errors };
   }
 
   refusalOf(tid: number): string | undefined {
     const answer = this.#settled.get(tid);
     return answer === undefined ? undefined : (answer.refused ?? 'clipped');
-  }
-}
-
-/** Maximum seconds after the first sight of an ovs-vswitchd in which a change of its main thread may be part of its start. */
-const START_SECONDS = 60;
-
-/**
- * While it starts, ovs-vswitchd confines its main thread to one CPU: 0.1 s to measure a clock, seconds to start DPDK. The
- * CPUs that it gives the thread back are its original ones; no other process moved it. Source:
- * pmd_perf_estimate_tsc_frequency in lib/dpif-netdev-perf.c and dpdk_init__ in lib/dpdk.c of Open vSwitch.
- */
-export class DaemonStart {
-  readonly #pid: number;
-  readonly #threadMover: ThreadMover;
-  readonly #nowSeconds: () => number;
-  readonly #firstObserved: number;
-  #isOver = false;
-
-  constructor(pid: number, threadMover: ThreadMover, nowSeconds: () => number) {
-    this.#pid = pid;
-    this.#threadMover = threadMover;
-    this.#nowSeconds = nowSeconds;
-    this.#firstObserved = nowSeconds();
-  }
-
-  /** @returns from the remembered masks, those after the start */
-  masksAfter(masks: OriginalMasks | undefined): OriginalMasks | undefined {
-    const left = this.#threadMover.lastObserved(this.#pid);
-    if (this.#isOver || masks === undefined || left === undefined) return masks;
-    const mask = this.#threadMover.current(this.#pid);
-    if (mask === undefined || mask.equals(left) || !masks.main.isSubsetOf(mask)) return masks;
-    this.#isOver = true;
-    if (this.#nowSeconds() - this.#firstObserved > START_SECONDS) return masks;
-    this.#threadMover.observe(this.#pid);
-    return mask.equals(masks.main) ? masks : { ...masks, main: mask };
   }
 }
 
@@ -196,21 +158,18 @@ export class PmdFinder {
 
   /** @throws UnreadableError */
   find(tids: readonly number[]): ReadonlySet<number> {
-    const entries = this.#observed;
     const alive = new Set(tids);
-    for (const tid of entries.keys()) if (!alive.has(tid)) entries.delete(tid);
+    for (const tid of this.#observed.keys()) if (!alive.has(tid)) this.#observed.delete(tid);
     const at = this.#nowSeconds();
-    const pmd = new Set<number>();
-    for (const tid of tids) {
-      let entry = entries.get(tid);
-      if (entry?.isFinal !== true) {
-        const isPmd = /^pmd-c\d/.test(this.#threads.name(this.#pid, tid) ?? '');
-        const first = entry?.first ?? at;
-        entry = { first, isPmd, isFinal: isPmd || at - first >= NAME_FINAL_SECONDS };
-        entries.set(tid, entry);
-      }
-      if (entry.isPmd) pmd.add(tid);
-    }
-    return pmd;
+    return new Set(tids.filter((tid) => this.#isPmd(tid, at)));
+  }
+
+  #isPmd(tid: number, at: number): boolean {
+    const before = this.#observed.get(tid);
+    if (before?.isFinal === true) return before.isPmd;
+    const isPmd = /^pmd-c\d/.test(this.#threads.name(this.#pid, tid) ?? '');
+    const first = before?.first ?? at;
+    this.#observed.set(tid, { first, isPmd, isFinal: isPmd || at - first >= NAME_FINAL_SECONDS });
+    return isPmd;
   }
 }

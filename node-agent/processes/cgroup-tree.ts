@@ -62,20 +62,17 @@ export class CgroupTree {
 
   /** The cgroup of a container's processes. */
   container(podUID: string, containerId: string): string | undefined {
-    let pod = this.#podDirectory(podUID);
+    const directory = () => this.#bases.flatMap((base) => podPaths(base, podUID)).find(isPresent);
+    let pod = directory();
     if (pod === undefined) {
       // The kubelet creates its cgroups when it starts, possibly after the agent.
       this.#bases = findBases(this.#top);
-      pod = this.#podDirectory(podUID);
+      pod = directory();
     }
     const name = pod && directoriesIn(pod).find((entry) => isOf(entry, containerId));
     if (pod === undefined || name === undefined) return undefined;
     const inner = join(pod, name, CRUN_LEVEL);
     return isPresent(inner) ? inner : join(pod, name);
-  }
-
-  #podDirectory(uid: string): string | undefined {
-    return this.#bases.flatMap((base) => podPaths(base, uid)).find(isPresent);
   }
 
   /** Ids of the first processes in a container, including cgroups below it. */
@@ -108,14 +105,13 @@ export class CgroupTree {
   };
 
   /** The CPUs of all running containers; undefined if the kubelet's cgroups are missing or not all can be read. */
-  readonly containers = (): ContainerCpus | undefined => unlessUnreadable(() => this.#containers(), undefined);
-
-  #containers(): ContainerCpus | undefined {
-    this.#bases = findBases(this.#top);
-    if (this.#bases.length === 0) return undefined;
-    const classes = this.#bases.flatMap((base) => below(base).filter((path) => CLASS.test(path)));
-    return { guaranteed: this.#bases.flatMap(setsOfPods), others: distinct(classes.flatMap(setsOfPods)) };
-  }
+  readonly containers = (): ContainerCpus | undefined =>
+    unlessUnreadable(() => {
+      this.#bases = findBases(this.#top);
+      if (this.#bases.length === 0) return undefined;
+      const classes = this.#bases.flatMap((base) => below(base).filter((path) => CLASS.test(path)));
+      return { guaranteed: this.#bases.flatMap(setsOfPods), others: distinct(classes.flatMap(setsOfPods)) };
+    }, undefined);
 
   /** The CPUs of virt-handler's cgroup below a container. */
   housekeeping(container: string): CpuSet | undefined {
@@ -141,19 +137,16 @@ function findBases(top: string): string[] {
   const first = directoriesIn(top);
   const bases = first.filter((name) => KUBEPODS.test(name)).map((name) => join(top, name));
   if (bases.length > 0) return bases;
-  return first.flatMap((name) =>
-    directoriesIn(join(top, name))
-      .filter((inner) => KUBEPODS.test(inner))
-      .map((inner) => join(top, name, inner)),
-  );
+  return first.flatMap((name) => below(join(top, name)).filter((path) => KUBEPODS.test(basename(path))));
 }
 
 /** The sets of the running containers of the pods directly below a cgroup. */
 function setsOfPods(parent: string): CpuSet[] {
-  const containers = below(parent)
-    .filter((path) => POD.test(basename(path)))
-    .flatMap(below);
-  return containers.filter(isPopulated).flatMap((container) => cpusetOf(container) ?? []);
+  const pods = below(parent).filter((path) => POD.test(basename(path)));
+  return pods
+    .flatMap(below)
+    .filter(isPopulated)
+    .flatMap((container) => cpusetOf(container) ?? []);
 }
 
 function distinct(sets: readonly CpuSet[]): CpuSet[] {

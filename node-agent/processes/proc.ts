@@ -71,10 +71,8 @@ function statFields(file: string): readonly number[] | undefined {
   const text = readIfPresent(file, MAX_RECORD_BYTES);
   // A process that ends meanwhile leaves an empty record.
   if (text === undefined || text === '') return undefined;
-  return text
-    .slice(text.lastIndexOf(')') + 2)
-    .split(' ')
-    .map(Number);
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
+  return fields.map(Number);
 }
 
 /** Seconds of CLOCK_MONOTONIC, which all processes share: one can continue another's observation. */
@@ -105,8 +103,8 @@ export class ProcThreads {
   /** Thread ids of a process, including the main thread; empty if it has ended. @throws UnreadableError */
   list(pid: number): number[] {
     const isWhole = this.summary(pid).count <= this.#maxThreads;
-    const list = isWhole ? readdirSync : (path: string) => firstEntries(path, this.#maxThreads);
-    return (ifPresent(`/proc/${pid}/task`, (path) => list(path)) ?? []).map(Number);
+    const list = (path: string) => (isWhole ? readdirSync(path) : firstEntries(path, this.#maxThreads));
+    return (ifPresent(`/proc/${pid}/task`, list) ?? []).map(Number);
   }
 
   /**
@@ -120,15 +118,12 @@ export class ProcThreads {
   }
 
   readonly has = isThreadOf;
+  /** @throws UnreadableError */
+  readonly start: (pid: number, tid: number) => number | undefined = startOf;
 
   /** @throws UnreadableError */
   name(pid: number, tid: number): string | undefined {
     return nameIn(`/proc/${pid}/task/${tid}/comm`);
-  }
-
-  /** @throws UnreadableError */
-  start(pid: number, tid: number): number | undefined {
-    return startOf(pid, tid);
   }
 }
 

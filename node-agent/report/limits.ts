@@ -20,11 +20,7 @@ const MAX_CONDITION_CHARACTERS = 4096;
 const MAX_REPORT_CHARACTERS = 1024 * 1024;
 
 /** The host cannot be reported: without the parts that exceed a limit, the report would be false. */
-class ReportLimitError extends PlumblineError {
-  constructor(problem: string) {
-    super('report-limit', `cannot report the node: its NodeTopology has no room for it: ${problem}`);
-  }
-}
+class ReportLimitError extends PlumblineError {}
 
 /**
  * Makes a report fit the definition. The condition ReportComplete exists only while it leaves out parts that do not
@@ -38,7 +34,10 @@ export function fitReport(
   const leftOut: string[] = [];
   const fitted = withoutLongNames(fitParts(status, leftOut), leftOut);
   const { error } = required.safeParse(fitted);
-  if (error) throw new ReportLimitError(issuesText(error));
+  if (error) {
+    const why = `cannot report the node: its NodeTopology has no room for it: ${issuesText(error)}`;
+    throw new ReportLimitError('report-limit', why);
+  }
   const conditions: ReportCondition[] = (fitted.conditions ?? []).map((condition) => {
     return { ...condition, message: cut(condition.message, MAX_CONDITION_CHARACTERS) };
   });
@@ -87,19 +86,16 @@ const NAME_LIMITS: Readonly<Record<string, number>> = { podUID: 64, namespace: 6
 
 /** Shortens names to these limits; names from a file may be longer. */
 function fitNames<Entry extends object>(entry: Entry): Entry {
-  const fit = ([key, value]: [string, unknown]) => [
-    key,
-    typeof value === 'string' ? value.slice(0, NAME_LIMITS[key]) : value,
-  ];
-  return Object.fromEntries(Object.entries(entry).map(fit)) as Entry;
+  const shortened = Object.entries(entry).map(([key, value]: [string, unknown]) => {
+    return [key, typeof value === 'string' ? value.slice(0, NAME_LIMITS[key]) : value];
+  });
+  return Object.fromEntries(shortened) as Entry;
 }
 
 /** Drops pod names, which are for display only: the uid identifies the pod. */
 function withoutLongNames(status: NodeTopologyStatus, leftOut: string[]): NodeTopologyStatus {
   if (JSON.stringify(status).length <= MAX_REPORT_CHARACTERS) return status;
   leftOut.push('assignments.podName');
-  return {
-    ...status,
-    assignments: status.assignments.map(({ podUID, container, cpus }) => ({ podUID, container, cpus })),
-  };
+  const assignments = status.assignments.map(({ podUID, container, cpus }) => ({ podUID, container, cpus }));
+  return { ...status, assignments };
 }

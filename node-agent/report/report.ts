@@ -40,11 +40,11 @@ const MAX_LOGGED_OWNERS = 20;
 function newOwners(owners: readonly Assignment[], others: readonly Assignment[]) {
   const keyOf = ({ podUID, container, cpus }: Assignment) => `${podUID} ${container} ${cpus}`;
   const otherKeys = new Set(others.map(keyOf));
-  const changed = owners.filter((owner) => !otherKeys.has(keyOf(owner)));
-  if (changed.length === 0) return undefined;
-  return changed.slice(0, MAX_LOGGED_OWNERS).map(({ namespace, podName, podUID, container, cpus }) => {
+  const changed = owners.filter((owner) => !otherKeys.has(keyOf(owner))).slice(0, MAX_LOGGED_OWNERS);
+  const texts = changed.map(({ namespace, podName, podUID, container, cpus }) => {
     return { pod: podName === undefined ? podUID : `${namespace}/${podName}`, container, cpus };
   });
+  return texts.length === 0 ? undefined : texts;
 }
 
 /**
@@ -110,11 +110,8 @@ export class Report {
   /** Renews the Lease until something changes or is due. @returns whether something has changed */
   async #waitForChange(signal: AbortSignal): Promise<boolean> {
     const isKnown = this.#store.published?.conditions?.every(({ status }) => status === 'True') === true;
-    const dueAt = Math.min(
-      this.#readAt,
-      this.#node.dueAt,
-      isKnown ? Number.POSITIVE_INFINITY : monotonicSeconds() + RETRY_SECONDS,
-    );
+    const retryAt = isKnown ? Number.POSITIVE_INFINITY : monotonicSeconds() + RETRY_SECONDS;
+    const dueAt = Math.min(this.#readAt, this.#node.dueAt, retryAt);
     while (!signal.aborted) {
       if (this.#stale !== undefined) this.#lease.withhold(this.#stale);
       else if (await this.#lease.renew(signal)) {
@@ -138,18 +135,13 @@ export class Report {
     const isResync = now >= this.#resyncAt;
     const node = await this.#node.read(content.run, isResync, signal);
     if (isResync) {
-      await this.#sync(node, signal);
+      const wasPublished = this.#store.published !== undefined;
+      const isNew = await this.#store.sync(node, signal);
+      if (isNew && wasPublished) this.#deps.log.warn('the NodeTopology was deleted; publishing it again');
       this.#resyncAt = now + RESYNC_SECONDS * (1 + Math.random() / 2);
     }
     await this.#publish(content, node, signal);
     this.#problems.recovered();
-  }
-
-  /** Reads the NodeTopology, and creates it if it is missing. @throws KubeError */
-  async #sync(node: NodeIdentity, signal: AbortSignal): Promise<void> {
-    const wasPublished = this.#store.published !== undefined;
-    if (!(await this.#store.sync(node, signal))) return;
-    if (wasPublished) this.#deps.log.warn('the NodeTopology was deleted; publishing it again');
   }
 
   async #publish(content: ReportContent, node: NodeIdentity, signal: AbortSignal): Promise<void> {
@@ -178,21 +170,14 @@ export class Report {
     this.#wroteAt = monotonicSeconds();
     await this.#store.write(status, signal);
     metrics.reportWrites.inc({ outcome: 'written' });
-    this.#logDropped(this.#store.dropped);
+    const dropped = this.#store.dropped.join(', ');
+    const hint = 'kubectl apply --server-side -f manifests/base/crd/nodetopologies.yaml';
+    const warning = 'the NodeTopology definition is older than this agent';
+    if (dropped === '') this.#definition.recovered();
+    else this.#definition.failed(`it lacks ${dropped}`, warning, { dropped, hint });
     const { reserved, assignments } = status;
     const owners = { assigned: newOwners(assignments, before), released: newOwners(before, assignments) };
     log.info({ changed, reserved, ...owners, assignments: assignments.length }, 'published node topology');
-  }
-
-  #logDropped(fields: readonly string[]): void {
-    if (fields.length === 0) {
-      this.#definition.recovered();
-      return;
-    }
-    const dropped = fields.join(', ');
-    const hint = 'kubectl apply --server-side -f manifests/base/crd/nodetopologies.yaml';
-    const more = { dropped, hint };
-    this.#definition.failed(`it lacks ${dropped}`, 'the NodeTopology definition is older than this agent', more);
   }
 }
 

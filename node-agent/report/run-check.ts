@@ -2,8 +2,7 @@ import { cpuListText } from '../../model/amounts.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { bytesText } from '../../model/quantity.ts';
 import type { AssignmentsView } from '../assignments/view.ts';
-import { hostWithCpus, type KubeletHost } from '../host/host-facts.ts';
-import { changedPages, type KernelState } from '../host/kernel-state.ts';
+import { changedPages, hostWithCpus, type KernelState, type KubeletHost } from '../host/host-facts.ts';
 import type { NodeKubeletConfig } from '../host/kubelet-config.ts';
 import type { KubeletRun, RunMode } from '../host/kubelet-runs.ts';
 
@@ -62,35 +61,32 @@ function cpusOfKubelet({ run, view, kubeletConfig }: RunInputs): CpuSet {
 }
 
 function missingFacts({ runMode, kubeletVersion }: RunInputs): string[] {
-  const missing: string[] = [];
-  if (runMode !== 'current') missing.push('the kubelet has started again, and its host is not read yet');
-  if (kubeletVersion === undefined)
-    missing.push('the kubelet has started again, and the Node has no version of it yet');
-  return missing;
+  const missing = [
+    ...(runMode === 'current' ? [] : ['its host is not read yet']),
+    ...(kubeletVersion === undefined ? ['the Node has no version of it yet'] : []),
+  ];
+  return missing.map((fact) => `the kubelet has started again, and ${fact}`);
 }
 
 function contradictions(
   { run, view }: RunInputs,
   { cpus, online }: { readonly cpus: CpuSet; readonly online: CpuSet },
 ): string[] {
-  const texts: string[] = [];
   const offline = cpus.minus(online);
-  const undescribed = cpus.minus(run.facts.host.online).minus(offline);
-  const foreign = view.owned.minus(cpus);
-  const unknown = (view.allocatable ?? CpuSet.EMPTY).minus(cpus);
-  if (!offline.isEmpty) {
-    texts.push(
-      `${cpuListText(offline.brief)} went offline after the kubelet started, which still assigns them: bring them online, or restart the kubelet without cpu_manager_state`,
-    );
-  }
-  if (!undescribed.isEmpty) texts.push(`the kubelet has ${cpuListText(undescribed.brief)}, not read from sysfs yet`);
-  if (!foreign.isEmpty) {
-    texts.push(`${cpuListText(foreign.brief)} have owners, and the kubelet's CPUs are ${cpus.brief}`);
-  }
-  if (!unknown.isEmpty) {
-    texts.push(`the kubelet reports ${cpuListText(unknown.brief)} as allocatable, and its CPUs are ${cpus.brief}`);
-  }
-  return texts;
+  const texts: [differing: CpuSet, text: (cpus: string) => string][] = [
+    [
+      offline,
+      (list) =>
+        `${list} went offline after the kubelet started, which still assigns them: bring them online, or restart the kubelet without cpu_manager_state`,
+    ],
+    [cpus.minus(run.facts.host.online).minus(offline), (list) => `the kubelet has ${list}, not read from sysfs yet`],
+    [view.owned.minus(cpus), (list) => `${list} have owners, and the kubelet's CPUs are ${cpus.brief}`],
+    [
+      (view.allocatable ?? CpuSet.EMPTY).minus(cpus),
+      (list) => `the kubelet reports ${list} as allocatable, and its CPUs are ${cpus.brief}`,
+    ],
+  ];
+  return texts.flatMap(([differing, text]) => (differing.isEmpty ? [] : text(cpuListText(differing.brief))));
 }
 
 /** Where the memory manager's own numbers of huge pages differ from the kernel's when the kubelet started. */
@@ -104,10 +100,8 @@ export function pageContradictions({ run, view, kubeletConfig }: RunInputs): str
       const total = hugePages[type] ?? 0;
       const counted = (amounts.get(type) ?? 0) + (reserved[type] ?? 0);
       if (counted === total) continue;
-      const had = `NUMA node ${id} has ${bytesText(total)} of ${type}`;
-      texts.push(
-        `${had}, and the kubelet counts ${bytesText(counted)}: restart the kubelet without memory_manager_state`,
-      );
+      const had = `NUMA node ${id} has ${bytesText(total)} of ${type}, and the kubelet counts ${bytesText(counted)}`;
+      texts.push(`${had}: restart the kubelet without memory_manager_state`);
     }
   }
   return texts;

@@ -8,9 +8,10 @@ import { KUBELET_CONFIG_CONDITION, KUBELET_RUN_CONDITION } from '../../model/nam
 import { wholeOrNone } from '../../model/quantity.ts';
 import type { DeviceResource } from '../assignments/devices.ts';
 import type { AssignmentsView } from '../assignments/view.ts';
-import { freePageBytes } from '../host/kernel-state.ts';
+import { freePageBytes } from '../host/host-facts.ts';
 import type { NodeKubeletConfig } from '../host/kubelet-config.ts';
 import type { NetworksView } from '../networks/combine.ts';
+import { networkText } from '../networks/locate.ts';
 import { type CheckedRun, checkRun, pageContradictions, type RunInputs } from './run-check.ts';
 
 /** Characters of the networks in the summary. */
@@ -38,13 +39,15 @@ export interface ReportInputs extends RunInputs {
   readonly failedDuties: readonly string[];
 }
 
+const unlessEmpty = <Item>(items: readonly Item[]) => (items.length === 0 ? undefined : [...items]);
+
 /** Undefined while owners or networks are unknown: all CPUs would look free. @param now RFC 3339 */
 export function buildStatus(
   inputs: ReportInputs,
   before: NodeTopologyStatus | undefined,
   now: string,
 ): NodeTopologyStatus | undefined {
-  const { run, kubeletVersion, kubeletConfig, view, pmdCpus } = inputs;
+  const { run, kubeletVersion, view, pmdCpus, pinning, refusals, interference } = inputs;
   if (inputs.networks === undefined || view.isAnswerPending) return undefined;
   const { physnets, tunnel } = inputs.networks.networks;
   if (view.free === undefined || view.reserved === undefined || view.policy === undefined) return undefined;
@@ -52,73 +55,61 @@ export function buildStatus(
   const checked = checkRun(inputs);
   const host = checked.description;
   const reserved = view.reserved.intersect(checked.cpus);
-  return {
-    ...(kubeletVersion === undefined ? {} : { kubeletVersion }),
+  const networks = [...physnets.keys(), ...(tunnel === undefined ? [] : ['tunnel'])];
+  return defined({
+    kubeletVersion,
     cells: host.cells.map(({ id, cpus }) => ({ id, cpus })),
     cores: [...host.cores],
-    ...(host.sockets === undefined ? {} : { sockets: [...host.sockets] }),
-    ...(host.uncores === undefined ? {} : { uncores: [...host.uncores] }),
-    ...(host.counts === undefined ? {} : { counts: { ...host.counts } }),
+    sockets: host.sockets && [...host.sockets],
+    uncores: host.uncores && [...host.uncores],
+    counts: host.counts,
     reserved: reserved.toString(),
-    ...(kubeletConfig === undefined || configProblems(inputs).length > 0
-      ? { cpuManager: { policy: view.policy } }
-      : kubeletPart(inputs, kubeletConfig)),
-    ...devicesPart(view.devices, inputs.capacity),
-    ...(memory.distances === undefined ? {} : { distances: memory.distances }),
-    ...(isolated.isEmpty ? {} : { isolated: isolated.toString() }),
-    ...(offline.isEmpty ? {} : { offline: offline.toString() }),
-    assignments: view.assignments.map(({ podUID, container, cpus, name }) => ({
-      podUID,
-      ...(name === undefined ? {} : name),
-      container,
-      cpus: cpus.toString(),
-    })),
-    ...claimsPart(view),
+    ...kubeletPart(inputs, view.policy),
+    devices: devicesOf(view.devices, inputs.capacity),
+    distances: memory.distances,
+    isolated: isolated.toString() || undefined,
+    offline: offline.toString() || undefined,
+    assignments: view.assignments.map(({ podUID, container, cpus, name }) => {
+      return { podUID, ...name, container, cpus: cpus.toString() };
+    }),
+    claims: unlessEmpty(view.claims.map(({ uid, cpus, name }) => ({ uid, ...name, cpus: cpus.toString() }))),
     physnets: [...physnets]
       .map(([name, cells]) => ({ name, cells: cells.toString() }))
       .sort(byText(({ name }) => name)),
-    ...(tunnel === undefined ? {} : { tunnel: { cells: tunnel.toString() } }),
-    ...(pmdCpus.isEmpty ? {} : { pmdCPUs: pmdCpus.toString() }),
-    ...(inputs.pinsVms ? {} : { pinsVMs: false }),
-    ...podParts(inputs),
+    tunnel: tunnel && { cells: tunnel.toString() },
+    pmdCPUs: pmdCpus.toString() || undefined,
+    pinsVMs: inputs.pinsVms ? undefined : false,
+    pinning: unlessEmpty(pinning),
+    refusals: unlessEmpty(refusals),
+    interference: unlessEmpty(interference),
     summary: {
       cpus: host.cells.reduce((sum, { cpus }) => sum + CpuSet.parse(cpus).size, 0),
       free: view.free.intersect(checked.cpus).minus(reserved).size,
-      networks: cut(
-        [...physnets.keys(), ...(tunnel === undefined ? [] : ['tunnel'])].sort().join(),
-        SUMMARY_CHARACTERS,
-      ),
+      networks: cut(networks.sort().join(), SUMMARY_CHARACTERS),
       reported: now,
     },
     conditions: withTimes(conditionsOf(inputs, checked, inputs.networks), before?.conditions ?? [], now),
-  };
+  });
 }
 
-function podParts({ pinning, refusals, interference }: ReportInputs) {
-  return {
-    ...(pinning.length === 0 ? {} : { pinning: [...pinning] }),
-    ...(refusals.length === 0 ? {} : { refusals: [...refusals] }),
-    ...(interference.length === 0 ? {} : { interference: [...interference] }),
-  };
+/** Without the fields that are undefined, as in JSON. */
+function defined<Fields extends object>(fields: Fields): Fields {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Fields;
 }
-
-const networkText = (name: string | undefined) =>
-  `${name === undefined ? 'the tunnel' : `physnet ${name}`}: none of its uplinks has a carrier`;
 
 /** One condition for each problem that an operator would have to solve. */
 function conditionsOf(inputs: ReportInputs, run: CheckedRun, networks: NetworksView): ConditionState[] {
   const { view, failedDuties } = inputs;
-  const [problem] = networks.problems;
+  const reason = networks.problems[0]?.reason ?? '';
+  const networkProblems = networks.problems.map(({ message }) => message);
+  const down = [...networks.down].map((network) => `${networkText(network)}: none of its uplinks has a carrier`);
+  const failed = failedDuties.map((duty) => `the duty ${duty} failed and restarts; see the agent's log`);
   return [
     conditionOf('AssignmentsKnown', 'SourceMissing', view.problems),
     conditionOf(KUBELET_RUN_CONDITION, 'Incomplete', run.problems),
     conditionOf('KubeletSeesHost', 'HostChanged', run.unseen),
     conditionOf(KUBELET_CONFIG_CONDITION, 'NotFound', configProblems(inputs)),
-    conditionOf(
-      'NetworksKnown',
-      problem?.reason ?? '',
-      networks.problems.map(({ message }) => message),
-    ),
+    conditionOf('NetworksKnown', reason, networkProblems),
     conditionOf('NetworkMapValid', 'InvalidMap', networks.mapFault === undefined ? [] : [networks.mapFault]),
     conditionOf('NetworkMapAgrees', 'Drift', networks.drift),
     ...(run.contradictions.length === 0
@@ -130,28 +121,26 @@ function conditionsOf(inputs: ReportInputs, run: CheckedRun, networks: NetworksV
           conditionOf('HugePagesFree', 'Taken', takenPagesTexts(inputs, inputs.kubeletConfig)),
         ]
       : []),
-    conditionOf('UplinksUp', 'NoCarrier', [...networks.down].map(networkText)),
+    conditionOf('UplinksUp', 'NoCarrier', down),
     conditionOf('NetworksPolledNear', 'NoPollingCPU', networks.unpolled),
     conditionOf('OpenVswitchInPlace', 'Incomplete', inputs.ovsProblems),
     ...(inputs.ovsSilence === undefined ? [] : [conditionOf('OpenVswitchAnswers', 'NoAnswer', inputs.ovsSilence)]),
     conditionOf('StateSaved', 'FileUnusable', inputs.unsaved),
     conditionOf('ClockAgrees', 'ClockDiffers', inputs.clockProblems),
-    conditionOf(
-      'DutiesRunning',
-      'Failed',
-      failedDuties.map((duty) => `the duty ${duty} failed and restarts; see the agent's log`),
-    ),
+    conditionOf('DutiesRunning', 'Failed', failed),
   ];
 }
 
 /** The policy comes from the running kubelet (its checkpoint); the options are only in its configuration. */
-function kubeletPart(inputs: ReportInputs, config: NodeKubeletConfig) {
+function kubeletPart(inputs: ReportInputs, policy: string) {
+  const { kubeletConfig: config } = inputs;
+  if (config === undefined || configProblems(inputs).length > 0) return { cpuManager: { policy } };
   const { cpuManager, topologyManager, memoryManager, featureGates } = config;
   return {
-    cpuManager: { policy: inputs.view.policy ?? '', options: cpuManager.options },
+    cpuManager: { policy, options: cpuManager.options },
     topologyManager,
     memoryManager: { ...memoryManager, ...memoryCells(inputs, config) },
-    featureGates: { ...featureGates, ...(inputs.view.policy === 'static' && declaredGates(inputs)) },
+    featureGates: { ...featureGates, ...(policy === 'static' && declaredGates(inputs)) },
   };
 }
 
@@ -162,42 +151,28 @@ function declaredGates({ declaredFeatures = [] }: ReportInputs): Record<string, 
 }
 
 /** With unhealthy ones, which the kubelet counts for the narrowest hint; not known until the Node has all. */
-function devicesPart(devices: AssignmentsView['devices'], capacity: ReportInputs['capacity']) {
-  if (devices === undefined) return {};
-  const counted = devices.map((resource) => {
+function devicesOf(devices: AssignmentsView['devices'], capacity: ReportInputs['capacity']) {
+  const counted = devices?.map((resource) => {
     return { ...resource, unhealthy: (wholeOrNone(capacity[resource.resource] ?? '') ?? 0) - healthyDevices(resource) };
   });
-  if (counted.some(({ unhealthy }) => unhealthy < 0)) return {};
-  return { devices: counted.map(({ unhealthy, ...rest }) => (unhealthy > 0 ? { ...rest, unhealthy } : rest)) };
+  if (counted?.some(({ unhealthy }) => unhealthy < 0)) return undefined;
+  return counted?.map(({ unhealthy, ...rest }) => (unhealthy > 0 ? { ...rest, unhealthy } : rest));
 }
 
 export function healthyDevices({ groups }: DeviceResource): number {
   return groups.reduce((sum, { total }) => sum + total, 0);
 }
 
-function claimsPart({ claims }: AssignmentsView) {
-  if (claims.length === 0) return {};
-  return { claims: claims.map(({ uid, cpus, name }) => ({ uid, ...name, cpus: cpus.toString() })) };
-}
-
 function memoryCells(inputs: ReportInputs, { memoryManager: { policy }, reservedMemory }: NodeKubeletConfig) {
   const { cells } = inputs.run.facts.memory;
   const states = pageContradictions(inputs).length === 0 ? inputs.view.memory : undefined;
   if (cells.length === 0) return {};
-  const free = inputs.kernel === undefined ? undefined : freePageBytes(inputs.kernel);
+  const free = inputs.kernel && freePageBytes(inputs.kernel);
   return {
     cells: cells.map(({ id, memory, hugePages }) => {
       const freePages = hugePages && free?.get(id);
-      const reserved = reservedMemory.get(id);
       const state = policy === 'Static' ? states?.cells.get(id) : undefined;
-      return {
-        id,
-        memory,
-        ...(hugePages && { hugePages: { ...hugePages } }),
-        ...(freePages && { freePages }),
-        ...(reserved && { reserved }),
-        ...(state && { state }),
-      };
+      return defined({ id, memory, hugePages, freePages, reserved: reservedMemory.get(id), state });
     }),
   };
 }
@@ -216,10 +191,8 @@ function memoryProblems(inputs: ReportInputs): readonly string[] {
   if (states.problem !== undefined) return [states.problem];
   const contradictions = pageContradictions(inputs);
   if (contradictions.length > 0) return contradictions;
-  const missing = inputs.run.facts.memory.cells.find(({ id }) => !states.cells.has(id));
-  return missing === undefined
-    ? []
-    : [`memory_manager_state has no state of NUMA node ${missing.id} under policy Static`];
+  const missing = inputs.run.facts.memory.cells.filter(({ id }) => !states.cells.has(id)).slice(0, 1);
+  return missing.map(({ id }) => `memory_manager_state has no state of NUMA node ${id} under policy Static`);
 }
 
 /** The configuration file may be newer than the running kubelet, or belong to another one. */

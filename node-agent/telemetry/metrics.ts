@@ -12,6 +12,10 @@ function onceKnown(gauge: Gauge): Gauge {
   return gauge;
 }
 
+const PER_DAEMON: 'daemon'[] = ['daemon'];
+const PER_RESOURCE: ('resource' | 'outcome')[] = ['resource', 'outcome'];
+const PER_VM: ('namespace' | 'name')[] = ['namespace', 'name'];
+
 export type AgentMetrics = ReturnType<typeof createAgentMetrics>;
 
 export function createAgentMetrics(registry: Registry) {
@@ -27,25 +31,27 @@ export function createAgentMetrics(registry: Registry) {
     assignmentsCurrent: gauge('assignments_current', 'Whether the CPU assignments are known and current'),
     exclusiveCpus: gauge('exclusive_cpus', 'CPUs that containers own exclusively'),
     ovsEnabled: gauge('ovs_affinity_enabled', 'Whether the agent manages the affinity of Open vSwitch'),
-    ovsThreads: gauge('ovs_threads', 'Threads that the agent manages', ['daemon']),
-    ovsClipped: gauge('ovs_clipped_threads', 'Threads that their cpuset confines to fewer CPUs than intended', [
-      'daemon',
-    ]),
-    ovsMoves: counter('ovs_thread_moves_total', 'Changes of a thread’s affinity', ['daemon']),
+    ovsThreads: gauge('ovs_threads', 'Threads that the agent manages', PER_DAEMON),
+    ovsClipped: gauge(
+      'ovs_clipped_threads',
+      'Threads that their cpuset confines to fewer CPUs than intended',
+      PER_DAEMON,
+    ),
+    ovsMoves: counter('ovs_thread_moves_total', 'Changes of a thread’s affinity', PER_DAEMON),
     ovsDisplaced: counter(
       'ovs_displaced_threads_total',
       'Threads found on other CPUs than the agent had set: another process sets them too',
-      ['daemon'],
+      PER_DAEMON,
     ),
     ovsContended: gauge(
       'ovs_affinity_contended',
       'Whether another process keeps setting the CPUs of Open vSwitch’s threads; the agent then only keeps them off owned CPUs',
     ),
-    ovsLastChange: gauge('ovs_last_change_timestamp_seconds', 'When a thread was moved last', ['daemon']),
+    ovsLastChange: gauge('ovs_last_change_timestamp_seconds', 'When a thread was moved last', PER_DAEMON),
     ovsErrors: counter('ovs_affinity_errors_total', 'Problems with Open vSwitch’s threads, counted when they begin', [
       'cause',
     ]),
-    ovsRefused: gauge('ovs_refused_threads', 'Threads that the kernel refused to move', ['daemon']),
+    ovsRefused: gauge('ovs_refused_threads', 'Threads that the kernel refused to move', PER_DAEMON),
     ovsMoveSeconds: histogram(
       'ovs_move_seconds',
       'Time from the agent learning of a changed assignment to the last moved thread',
@@ -77,21 +83,15 @@ export function createAgentMetrics(registry: Registry) {
     gateCalls: counter('gate_calls_total', 'Calls of the CNI gate, by outcome', ['verb', 'outcome']),
     gateSeconds: histogram('gate_seconds', 'Time the agent took to answer the CNI gate', MOVE_BUCKETS, ['verb']),
     gateInstalled: onceKnown(gauge('gate_installed', 'Whether the gate is installed before the primary network')),
-    registrations: counter('device_plugin_registrations_total', 'Registrations with the kubelet', [
-      'resource',
-      'outcome',
-    ]),
+    registrations: counter('device_plugin_registrations_total', 'Registrations with the kubelet', PER_RESOURCE),
     allocationChecks: counter(
       'allocation_checks_total',
       'Allocations of containers with a network’s device, checked before they start',
-      ['resource', 'outcome'],
+      PER_RESOURCE,
     ),
     ...vmMetrics(registry),
     networksProblems: gauge('networks_problems', 'Unknown or wrong facts about the node’s networks'),
-    preStarts: counter('device_plugin_pre_starts_total', 'Container starts that waited for the agent', [
-      'resource',
-      'outcome',
-    ]),
+    preStarts: counter('device_plugin_pre_starts_total', 'Container starts that waited for the agent', PER_RESOURCE),
   };
 }
 
@@ -105,16 +105,10 @@ function vmMetrics(registry: Registry) {
     vmInterrupts: counter(
       'vm_interrupt_seconds_total',
       'CPU time that interrupts and softirqs took from a VM with dedicated CPUs; absent where the kernel does not count it',
-      ['namespace', 'name'],
+      PER_VM,
     ),
-    vmRunDelay: counter('vm_run_delay_seconds_total', 'Time in which vCPU threads waited for a dedicated CPU', [
-      'namespace',
-      'name',
-    ]),
-    vmOwnThreads: counter('vm_own_thread_seconds_total', 'CPU time of a VM’s vhost, IO and emulator threads', [
-      'namespace',
-      'name',
-    ]),
+    vmRunDelay: counter('vm_run_delay_seconds_total', 'Time in which vCPU threads waited for a dedicated CPU', PER_VM),
+    vmOwnThreads: counter('vm_own_thread_seconds_total', 'CPU time of a VM’s vhost, IO and emulator threads', PER_VM),
     interruptItems: gauge('interrupt_items', 'Interrupts, queues and kernel threads on owned CPUs, by state', [
       'kind',
       'state',
@@ -128,7 +122,7 @@ function vmMetrics(registry: Registry) {
     vmStolenShare: gauge(
       'vm_stolen_ratio',
       'Interrupts and run delay as a share of the time of the VM’s dedicated CPUs, in the last minute',
-      ['namespace', 'name'],
+      PER_VM,
     ),
   };
 }

@@ -14,7 +14,7 @@ export interface GuestParts {
   readonly affinity: ThreadAffinity;
   readonly threads: Pick<Threads, 'list' | 'name' | 'has'>;
   readonly processes: typeof procProcesses;
-  /** Monotonic milliseconds. */
+  /** Monotonic. */
   readonly nowSeconds: () => number;
 }
 
@@ -33,18 +33,23 @@ const ESRCH = 3;
 interface NamedThread {
   readonly name: string;
   readonly role: QemuThreadRole;
-  /** When it was found, and when its name was last read, in milliseconds. */
+  /** When it was found, and when its name was last read, in monotonic seconds. */
   readonly first: number;
   readonly read: number;
 }
 
-/** libvirt also starts QEMU to query its capabilities, without vCPU threads: one with them has precedence. */
+/**
+ * libvirt also starts QEMU to query its capabilities, without vCPU threads: one with them has precedence.
+ * @throws UnreadableError
+ */
 export function findGuest(pids: readonly number[], parts: GuestParts): QemuGuest | undefined {
   const guests = pids
     .filter((pid) => parts.processes.name(pid)?.startsWith('qemu') === true)
     .slice(0, MAX_GUESTS)
-    .map((pid) => QemuGuest.find(pid, parts))
-    .filter((guest) => guest !== undefined);
+    .flatMap((pid) => {
+      const start = parts.processes.start(pid);
+      return start === undefined ? [] : [new QemuGuest(pid, start, parts)];
+    });
   for (const guest of guests) {
     guest.list();
     if (guest.isReady) return guest;
@@ -66,17 +71,11 @@ export class QemuGuest {
   readonly #namedThreads = new Map<number, NamedThread>();
   #isReady = false;
 
-  private constructor(pid: number, start: number, parts: GuestParts) {
+  constructor(pid: number, start: number, parts: GuestParts) {
     this.pid = pid;
     this.start = start;
     this.#parts = parts;
     this.#identity = parts.processes.identity(pid);
-  }
-
-  /** Undefined if the process has ended. @throws UnreadableError */
-  static find(pid: number, parts: GuestParts): QemuGuest | undefined {
-    const start = parts.processes.start(pid);
-    return start === undefined ? undefined : new QemuGuest(pid, start, parts);
   }
 
   /** Whether it had vCPU threads at the last check. */
@@ -117,16 +116,13 @@ export class QemuGuest {
       const alive = new Set(tids);
       for (const tid of named.keys()) if (!alive.has(tid)) named.delete(tid);
     }
-    const readings = tids.map((tid) => this.#readThread(tid, at)).filter((thread) => thread !== undefined);
-    this.#isReady = readings.some(({ role }) => role.kind === 'vcpu');
-    return readings;
-  }
-
-  #readThread(tid: number, at: number): GuestThread | undefined {
-    const thread = this.#nameOf(tid, at);
-    const allowed = thread && allowedOf(this.#parts.affinity, tid);
-    if (thread === undefined || allowed === undefined) return undefined;
-    return { tid, name: thread.name, role: thread.role, allowed };
+    const guestThreads = tids.flatMap((tid) => {
+      const thread = this.#nameOf(tid, at);
+      const allowed = thread && allowedOf(this.#parts.affinity, tid);
+      return allowed ? [{ tid, name: thread.name, role: thread.role, allowed }] : [];
+    });
+    this.#isReady = guestThreads.some(({ role }) => role.kind === 'vcpu');
+    return guestThreads;
   }
 
   #nameOf(tid: number, at: number): NamedThread | undefined {

@@ -61,7 +61,12 @@ export class Housekeeping {
     const vcpus = pinnedVcpus(state.threads);
     const free = cpuset.minus(CpuSet.of(vcpus));
     if (current === undefined || vcpus.length === 0 || free.isEmpty) return undefined;
-    this.#forgetIfChanged(`${cpuset} ${vcpus}`);
+    const about = `${cpuset} ${vcpus}`;
+    if (about !== this.#about) {
+      this.#about = about;
+      this.#written = undefined;
+      this.#ioPins = new Map();
+    }
     const isAsWanted = current.equals(free);
     const problem = isAsWanted ? undefined : this.#widen(path, current, free);
     const threads = isAsWanted ? state.threads : state.guest.list();
@@ -79,24 +84,14 @@ export class Housekeeping {
       const cpus = targets.get(tid) ?? goal.emulator;
       return moveThreads(affinity, [tid], cpus.toWords(1)).left.length > 0;
     });
+    const problems = problem === undefined ? [] : [problem];
+    const repairs = moves.length - immovable.length + (isAsWanted || problem !== undefined ? 0 : 1);
     const [first] = immovable;
-    const immovableText =
-      first &&
-      `${immovable.length} threads cannot move to their CPUs, such as ${first.tid} to ${targets.get(first.tid)?.brief}`;
-    return {
-      cgroup: free,
-      emulator: goal.emulator,
-      targets,
-      repairs: moves.length - immovable.length + (isAsWanted || problem !== undefined ? 0 : 1),
-      problems: [problem, immovableText].filter((text) => text !== undefined),
-    };
-  }
-
-  #forgetIfChanged(about: string): void {
-    if (this.#about === about) return;
-    this.#about = about;
-    this.#written = undefined;
-    this.#ioPins = new Map();
+    if (first !== undefined) {
+      const example = `such as ${first.tid} to ${targets.get(first.tid)?.brief}`;
+      problems.push(`${immovable.length} threads cannot move to their CPUs, ${example}`);
+    }
+    return { cgroup: free, emulator: goal.emulator, targets, repairs, problems };
   }
 
   /** @returns the problem, if writing failed */
@@ -111,9 +106,9 @@ export class Housekeeping {
   }
 
   #computeIoPins({ cpuset, host }: ContainerState, vcpus: readonly number[], io: readonly GuestThread[]): void {
-    if (this.#ioPins.size > 0 || host === undefined || this.#written === undefined) return;
-    const observation = { container: cpuset, host, vcpus, ioThreads: io.length, emulator: this.#written };
-    const pins = ioThreadPins(observation) ?? [];
+    const emulator = this.#written;
+    if (this.#ioPins.size > 0 || host === undefined || emulator === undefined) return;
+    const pins = ioThreadPins({ container: cpuset, host, vcpus, ioThreads: io.length, emulator }) ?? [];
     const inOrder = [...io].sort((a, b) => poolNumber(a) - poolNumber(b));
     this.#ioPins = new Map(pins.map((cpu, i) => [inOrder[i]?.tid ?? 0, CpuSet.of([cpu])]));
   }
@@ -143,21 +138,12 @@ function poolNumber({ name }: GuestThread): number {
  * itself. A cgroup `housekeeping` gets them first, in case it exists: virt-handler writes it again at each of its
  * syncs. @returns the number of moved threads, and the threads that the kernel leaves on other CPUs
  */
-export function keepOthers(
-  { affinity, tree }: HousekeepingParts,
-  path: string,
-  others: readonly GuestThread[],
-  cpus: CpuSet,
-) {
-  openHousekeeping(tree, path, cpus);
+export function keepOthers(parts: HousekeepingParts, path: string, others: readonly GuestThread[], cpus: CpuSet) {
+  openHousekeeping(parts.tree, path, cpus);
   const astray = others.filter(({ allowed }) => !allowed.equals(cpus));
-  const { there, left } = moveThreads(
-    affinity(),
-    astray.map(({ tid }) => tid),
-    cpus.toWords(1),
-  );
-  const leftTids = new Set(left);
-  return { moved: there.length, left: astray.filter(({ tid }) => leftTids.has(tid)) };
+  const tids = astray.map(({ tid }) => tid);
+  const { there, left } = moveThreads(parts.affinity(), tids, cpus.toWords(1));
+  return { moved: there.length, left: astray.filter(({ tid }) => left.includes(tid)) };
 }
 
 /** Sets an existing cgroup `housekeeping` to these CPUs. If writing fails, it confines its threads as before. */

@@ -1,6 +1,9 @@
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { Host } from '../../model/host.ts';
+import { ProblemLog } from '../../runtime/problem-log.ts';
 import type { CgroupTree } from '../processes/cgroup-tree.ts';
+import { UnreadableError } from '../processes/readable.ts';
+import type { AgentLogger, AgentMessages } from '../telemetry/log-messages.ts';
 import { findGuest, type GuestParts, type GuestThread, type QemuGuest } from './guest.ts';
 import { Housekeeping, type HousekeepingOutcome } from './housekeeping.ts';
 import type { Launcher } from './launchers.ts';
@@ -74,14 +77,11 @@ export class LauncherPinning {
       return view;
     }
     if (node.reserved === undefined || node.host === undefined) return view;
-    const withheld = node.reserved.union(node.owned);
     const { mask, fixMismatch } = launcher.maskRequest;
-    const { migrated: mayBePlugged } = launcher;
     const { online } = node.host;
-    return {
-      ...view,
-      mask: masks.keep({ mask, fixMismatch, online, container: cpuset, withheld, mayBePlugged }, threads),
-    };
+    const withheld = node.reserved.union(node.owned);
+    const vm = { mask, fixMismatch, online, container: cpuset, withheld, mayBePlugged: launcher.migrated };
+    return { ...view, mask: masks.keep(vm, threads) };
   }
 
   /** Moves threads that a mask had moved back to the CPUs of the container. @throws UnreadableError */
@@ -108,26 +108,23 @@ export class LauncherPinning {
     const guest = findGuest(this.#parts.tree.processes(path) ?? [], this.#parts);
     if (guest === undefined) this.#running = undefined;
     else if (running?.guest.pid !== guest.pid || running.guest.start !== guest.start) {
-      const housekeeping = new Housekeeping({ ...this.#parts, affinity: guest.affinity });
-      this.#running = { guest, masks: this.#masksOf(podUID, path, guest), housekeeping };
+      const { pid, start, affinity } = guest;
+      const { record } = this.#parts;
+      const masks = new MaskPinning({
+        ...this.#parts,
+        affinity,
+        path,
+        scopeBefore: record.scope(podUID, guest),
+        saveScope: (scope) =>
+          scope === undefined ? record.forget(podUID) : record.save({ podUID, pid, start, scope }),
+      });
+      this.#running = { guest, masks, housekeeping: new Housekeeping({ ...this.#parts, affinity }) };
     }
     return this.#running;
   }
-
-  #masksOf(podUID: string, path: string, { pid, start, affinity }: QemuGuest): MaskPinning {
-    const { tree, record, nowSeconds } = this.#parts;
-    return new MaskPinning({
-      affinity,
-      tree,
-      path,
-      nowSeconds,
-      scopeBefore: record.scope(podUID, { pid, start }),
-      saveScope: (scope) => (scope === undefined ? record.forget(podUID) : record.save({ podUID, pid, start, scope })),
-    });
-  }
 }
 
-export function idleView(launcher: Launcher, node: NodeCpus, container = CpuSet.EMPTY): LauncherView {
+function idleView(launcher: Launcher, node: NodeCpus, container = CpuSet.EMPTY): LauncherView {
   const mask = refusalOf(launcher, node);
   return { launcher, pid: undefined, container, threads: [], mask, housekeeping: undefined };
 }
@@ -140,4 +137,100 @@ function refusalOf({ maskRequest, problem, uid }: Launcher, { dedicated }: NodeC
   if (problem !== undefined) return refused('Parse', problem);
   if (maskRequest === undefined || !dedicated.has(uid)) return undefined;
   return refused('Dedicated', 'a VM with dedicated CPUs cannot have a CPU mask: KubeVirt pins its vCPUs');
+}
+
+/** Milliseconds after the first sight of its container within which a VM should have its vCPU threads. */
+const MAX_STARTING_MILLISECONDS = 60_000;
+
+interface CheckedLauncher {
+  readonly pinning: LauncherPinning;
+  readonly launcher: Launcher;
+  readonly view: LauncherView;
+  /** When its container was first seen, in monotonic milliseconds. */
+  readonly since: number | undefined;
+}
+
+/**
+ * Owner: the passes, for each managed launcher. Age: as of the last check that could read the launcher's cgroup and
+ * threads. End: when the launcher is no longer managed, and has what a mask had moved back.
+ */
+export class LauncherChecks {
+  readonly #parts: LauncherPinningParts;
+  readonly #onForgotten: (uid: string) => void;
+  /** By the uid of the pod. */
+  readonly #checked = new Map<string, CheckedLauncher>();
+  readonly #problems: ProblemLog<AgentMessages>;
+
+  /** @param onForgotten called with the uid of each launcher that is no longer managed */
+  constructor(parts: LauncherPinningParts & { readonly log: AgentLogger }, onForgotten: (uid: string) => void) {
+    this.#parts = parts;
+    this.#onForgotten = onForgotten;
+    this.#problems = new ProblemLog(parts.log);
+  }
+
+  /** Releases all others that were checked before. @param onlyStarting reuses the last check of those that run */
+  at(launchers: readonly Launcher[], node: NodeCpus, onlyStarting: boolean): LauncherView[] {
+    const unreadable: UnreadableError[] = [];
+    const uids = new Set(launchers.map(({ uid }) => uid));
+    for (const [uid, { pinning }] of this.#checked) {
+      // A pod that still exists has lost its mask.
+      if (uids.has(uid) || !isReadable(() => pinning.release(), unreadable)) continue;
+      this.#checked.delete(uid);
+      this.#onForgotten(uid);
+    }
+    const views = launchers.map((launcher) => this.#reconcile(launcher, node, onlyStarting, unreadable));
+    const [first] = unreadable;
+    if (first !== undefined) this.#problems.failed(first, 'reading a VM’s threads failed; keeping their last state');
+    else if (!onlyStarting) this.#problems.recovered();
+    return views;
+  }
+
+  /** Whether a VM with a mask is about to get its threads. No event reports that they exist. */
+  hasStarting(): boolean {
+    return [...this.#checked.values()].some(isStarting);
+  }
+
+  end(): void {
+    this.#checked.clear();
+  }
+
+  #reconcile(launcher: Launcher, node: NodeCpus, onlyStarting: boolean, unreadable: UnreadableError[]): LauncherView {
+    const last = this.#checked.get(launcher.uid);
+    if (onlyStarting && last?.launcher === launcher && !isStarting(last)) return unchanged(last.view);
+    const { pinning = new LauncherPinning(this.#parts) } = last ?? {};
+    const since = last?.since ?? (launcher.containerId === undefined ? undefined : performance.now());
+    let view = last === undefined ? idleView(launcher, node) : unchanged(last.view);
+    isReadable(() => {
+      view = pinning.reconcile(launcher, node);
+    }, unreadable);
+    this.#checked.set(launcher.uid, { pinning, launcher, view, since });
+    return view;
+  }
+}
+
+/** Does the work. @returns false, with its error added to the list, if a process or cgroup cannot be read */
+function isReadable(work: () => void, unreadable: UnreadableError[]): boolean {
+  try {
+    work();
+    return true;
+  } catch (error) {
+    if (!(error instanceof UnreadableError)) throw error;
+    unreadable.push(error);
+    return false;
+  }
+}
+
+function isStarting({ launcher: { maskRequest }, view: { mask }, since }: CheckedLauncher): boolean {
+  const isWaiting = maskRequest !== undefined && mask === undefined && since !== undefined;
+  return isWaiting && performance.now() - since < MAX_STARTING_MILLISECONDS;
+}
+
+/** The view of a check that was not repeated, without the changes that the check made. */
+function unchanged(view: LauncherView): LauncherView {
+  const { mask, housekeeping } = view;
+  return {
+    ...view,
+    mask: mask && { ...mask, moved: 0 },
+    housekeeping: housekeeping && { ...housekeeping, repairs: 0 },
+  };
 }

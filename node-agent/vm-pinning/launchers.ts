@@ -63,9 +63,7 @@ function maskOf(meta: z.infer<typeof objectMeta>): Pick<Launcher, 'maskRequest' 
 /** Two hundred launchers of one namespace with the longest masks need half of it. */
 const MAX_BYTES = 16 * 1024 * 1024;
 
-export interface LauncherWatchDeps extends Pick<Services, 'client' | 'nodeName' | 'log'> {
-  readonly onChange: () => void;
-}
+type LauncherWatchDeps = Pick<Services, 'client' | 'nodeName' | 'log'> & { readonly onChange: () => void };
 
 export function watchLaunchers({ client, nodeName, onChange, log }: LauncherWatchDeps) {
   return createReflector({

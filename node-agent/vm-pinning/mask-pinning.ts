@@ -16,13 +16,13 @@ export interface MaskOutcome {
   readonly moved: number;
 }
 
-/** Milliseconds in which the number of vCPU threads may be wrong: they appear one after the other. */
+/** Seconds in which the number of vCPU threads may be wrong: they appear one after the other. */
 const STARTING_SECONDS = 2;
 /** The kernel's masks consist of longs; masks of whole longs need no copy. */
 const WORDS_PER_LONG = 2;
 
 export interface MaskPinningParts extends HousekeepingParts {
-  /** Monotonic milliseconds. */
+  /** Monotonic. */
   readonly nowSeconds: () => number;
   readonly path: string;
   /** The threads that an earlier agent had pinned. */
@@ -35,7 +35,12 @@ const isVcpu = ({ role }: GuestThread) => role.kind === 'vcpu';
 
 const indexOf = ({ role }: GuestThread) => (role.kind === 'vcpu' ? role.index : -1);
 
-const NO_VCPUS = {
+interface Problem {
+  readonly reason: string;
+  readonly message: string;
+}
+
+const NO_VCPUS: Problem = {
   reason: 'Threads',
   message: 'no vCPU threads were found: QEMU names them where it runs with debug-threads=on and a thread for each vCPU',
 };
@@ -67,13 +72,20 @@ export class MaskPinning {
     const plan = hostPins({ ...vm, indexes });
     if (plan.kind === 'refused' || indexes.length === 0) {
       const { reason, message } = plan.kind === 'refused' ? plan : NO_VCPUS;
-      return this.#isUnsettled(reason) ? undefined : this.#notPinned({ reason, message }, threads, vm.container);
+      if (reason === 'Threads' && this.#isUnsettled()) return undefined;
+      return this.#notPinned({ reason, message }, threads, vm.container);
     }
     const { otherCount } = plan;
-    if (otherCount?.waits === true && this.#isUnsettled('Threads')) return undefined;
+    if (otherCount?.waits === true && this.#isUnsettled()) return undefined;
     if (otherCount?.waits !== true) this.#unsettledSince = undefined;
     if (plan.pins.length === 0) return this.#unpin(plan, threads, vm.container);
-    return this.#pinOrGiveBack(plan, threads, vm.container);
+    try {
+      return this.#pinAll(plan, threads, vm.container);
+    } catch (error) {
+      if (!(error instanceof SyscallError || error instanceof PinError)) throw error;
+      const got = error instanceof PinError ? ` (it got ${CpuSet.fromWords(error.got)})` : '';
+      return this.#notPinned({ reason: 'System', message: error.message + got }, threads, vm.container);
+    }
   }
 
   /** The mask was removed: moves the threads that it had moved back to the CPUs of the container. */
@@ -85,8 +97,7 @@ export class MaskPinning {
     return moved;
   }
 
-  #isUnsettled(reason: string): boolean {
-    if (reason !== 'Threads') return false;
+  #isUnsettled(): boolean {
     const now = this.#parts.nowSeconds();
     this.#unsettledSince ??= now;
     return now - this.#unsettledSince < STARTING_SECONDS;
@@ -107,11 +118,7 @@ export class MaskPinning {
     return moveThreads(affinity(), tids, EVERY_CPU).there.length;
   }
 
-  #notPinned(
-    problem: { readonly reason: string; readonly message: string },
-    threads: readonly GuestThread[],
-    container: CpuSet,
-  ): MaskOutcome {
+  #notPinned(problem: Problem, threads: readonly GuestThread[], container: CpuSet): MaskOutcome {
     // An agent without a record pinned the threads whose CPUs differ from the container's.
     this.#hasPinned ||= threads.some((thread) => isVcpu(thread) && !thread.allowed.equals(container));
     const state = this.#hasPinned ? 'unpinned' : 'refused';
@@ -127,22 +134,14 @@ export class MaskPinning {
     return { state: 'pinned', ...remarkOn(plan), targets, pins: [], moved };
   }
 
-  #pinOrGiveBack(plan: Pins, threads: readonly GuestThread[], container: CpuSet): MaskOutcome {
-    try {
-      return this.#pinAll(plan, threads, container);
-    } catch (error) {
-      if (!(error instanceof SyscallError || error instanceof PinError)) throw error;
-      const got = error instanceof PinError ? ` (it got ${CpuSet.fromWords(error.got)})` : '';
-      return this.#notPinned({ reason: 'System', message: error.message + got }, threads, container);
-    }
-  }
-
   #pinAll(plan: Pins, threads: readonly GuestThread[], container: CpuSet): MaskOutcome {
     const { pins, whole } = plan;
     const others = threads.filter((thread) => !isVcpu(thread));
     // The previous mask was for the whole VM.
     if (this.#scope === 'vm' && whole === undefined) this.#giveBack(others, container);
-    this.#hold(whole === undefined ? 'vcpus' : 'vm');
+    this.#scope = whole === undefined ? 'vcpus' : 'vm';
+    this.#isReleased = false;
+    this.#parts.saveScope(this.#scope);
     const { moved, targets } = this.#pinVcpus(threads.filter(isVcpu), pins);
     this.#hasPinned = true;
     if (whole === undefined) return { state: 'pinned', ...remarkOn(plan), targets, pins, moved };
@@ -152,12 +151,6 @@ export class MaskPinning {
     const message = leftText(rest.left);
     const partly = message === undefined ? {} : { reason: 'ThreadsLeft', message };
     return { state: 'pinned', ...partly, targets, pins, moved: moved + rest.moved };
-  }
-
-  #hold(scope: PinnedScope): void {
-    this.#scope = scope;
-    this.#isReleased = false;
-    this.#parts.saveScope(scope);
   }
 
   #pinVcpus(vcpus: readonly GuestThread[], pins: readonly VcpuPin[]) {
@@ -171,9 +164,9 @@ export class MaskPinning {
       return words;
     };
     for (const thread of vcpus) {
+      const { tid, allowed } = thread;
       const cpus = pins[indexOf(thread)]?.cpus;
       if (cpus === undefined) continue;
-      const { tid, allowed } = thread;
       targets.set(tid, cpus);
       if (!allowed.equals(cpus)) moves.push({ tid, words: wordsOf(cpus), before: wordsOf(allowed) });
     }
@@ -184,7 +177,7 @@ export class MaskPinning {
 
 type Pins = Extract<HostPins, { readonly kind: 'pin' }>;
 
-const FELL_BACK = {
+const FELL_BACK: Problem = {
   reason: 'FellBack',
   message: 'the host lacks CPUs of the CPU mask; using "all" instead, as plumbline.dev/fix-cpu-mismatch requests',
 };

@@ -41,7 +41,6 @@ export interface PinRecordDeps {
 export class PinRecord {
   readonly #startOf: PinRecordDeps['startOf'];
   readonly #file: StateFile<Guests>;
-  #onLate: (() => void) | undefined;
 
   constructor({ path, bootId, startOf, log, onProblem }: PinRecordDeps) {
     this.#startOf = startOf;
@@ -54,7 +53,6 @@ export class PinRecord {
         return saved.bootId === bootId ? new Map(saved.guests.map((guest) => [guest.podUID, guest])) : undefined;
       },
       merge: (saved = new Map(), recorded = new Map()) => new Map([...saved, ...recorded]),
-      onLoaded: () => this.#onLate?.(),
       log,
       onProblem,
     });
@@ -62,9 +60,7 @@ export class PinRecord {
 
   /** Call it with the agent's lock held. @param onLate called when a file that cannot be read now has been read */
   load(signal: AbortSignal, onLate: () => void): void {
-    this.#onLate = undefined;
-    this.#file.load(signal);
-    this.#onLate = onLate;
+    this.#file.load(signal, onLate);
   }
 
   has(podUID: string): boolean {

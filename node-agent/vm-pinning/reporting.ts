@@ -4,7 +4,7 @@ import type { OneVm, VmStatus } from '../../model/agent-status.ts';
 import { type Overlap, overlaps } from '../../model/cpu-mask/host-pins.ts';
 import { briefMask, entryOf, formatMask, isForWholeVm } from '../../model/cpu-mask/mask.ts';
 import { type CpuSet, unionOf } from '../../model/cpu-set.ts';
-import { cut } from '../../model/errors.ts';
+import { cut, few } from '../../model/errors.ts';
 import { vmiObject } from '../../model/launcher/recognize.ts';
 import { byText } from '../../model/lists.ts';
 import { Durations } from '../../runtime/problem-log.ts';
@@ -12,17 +12,12 @@ import type { Services } from '../lifecycle/duty.ts';
 import type { LauncherView } from './launcher-pinning.ts';
 import type { Launcher } from './launchers.ts';
 
-const STATES = ['pinned', 'unpinned', 'refused'] as const;
 /** Maximum characters of a message, which is stored, compared at each check, logged and sent. */
 const MAX_CHARACTERS = 1024;
 /** Maximum overlaps in one Event. */
 const MAX_NAMED_VMS = 8;
 
-const REASONS = {
-  pinned: 'CPUMaskApplied',
-  refused: 'CPUMaskRefused',
-  unpinned: 'CPUMaskNotApplied',
-} as const;
+const REASONS = { pinned: 'CPUMaskApplied', unpinned: 'CPUMaskNotApplied', refused: 'CPUMaskRefused' } as const;
 
 const HOUSEKEEPING = 'HousekeepingIncomplete';
 
@@ -32,8 +27,10 @@ const REMARKS = new Map([
   ['OtherVCPUs', 'CPUMaskOtherVCPUs'],
 ]);
 
-function namesOf({ namespace, podName, vmi }: Launcher) {
-  return { vmi: `${namespace}/${vmi.name}`, pod: `${namespace}/${podName}` };
+const nameOf = ({ namespace, vmi }: Launcher): string => `${namespace}/${vmi.name}`;
+
+function namesOf(launcher: Launcher) {
+  return { vmi: nameOf(launcher), pod: `${launcher.namespace}/${launcher.podName}` };
 }
 
 /**
@@ -58,7 +55,7 @@ export class PinningReporting {
       metrics.vmThreadMoves.inc({ cause: 'mask' }, view.mask?.moved ?? 0);
       metrics.vmThreadMoves.inc({ cause: 'housekeeping' }, view.housekeeping?.repairs ?? 0);
     }
-    for (const state of STATES) {
+    for (const state of Object.keys(REASONS)) {
       metrics.vmPinning.set({ state }, views.filter(({ mask }) => mask?.state === state).length);
     }
     const managed = views.filter(({ housekeeping }) => housekeeping !== undefined);
@@ -71,19 +68,13 @@ export class PinningReporting {
   overlaps(pairs: readonly Overlap<LauncherView>[]): void {
     const { metrics, events, nodeName } = this.#deps;
     metrics.vmMaskOverlaps.set(pairs.length);
-    const nameOf = ({ launcher: { namespace, vmi } }: LauncherView) => `${namespace}/${vmi.name}`;
-    const texts = pairs
-      .slice(0, MAX_NAMED_VMS)
-      .map(({ a, b, cpus }) => `${nameOf(a)} and ${nameOf(b)} on ${cpus.brief}`);
-    const text = texts.join('; ') + (pairs.length > MAX_NAMED_VMS ? `; and ${pairs.length - MAX_NAMED_VMS} more` : '');
+    const texts = pairs.map(({ a, b, cpus }) => `${nameOf(a.launcher)} and ${nameOf(b.launcher)} on ${cpus.brief}`);
+    const text = few(texts, MAX_NAMED_VMS, MAX_CHARACTERS).join('; ');
     if (text === this.#overlapsTold) return;
     this.#overlapsTold = text;
     if (text === '') return;
-    events.record(nodeTarget(nodeName), {
-      type: 'Warning',
-      reason: 'CPUMasksOverlap',
-      message: `virtual machines share CPUs: ${text}`,
-    });
+    const message = `virtual machines share CPUs: ${text}`;
+    events.record(nodeTarget(nodeName), { type: 'Warning', reason: 'CPUMasksOverlap', message });
   }
 
   forget(uid: string): void {
@@ -112,12 +103,11 @@ export class PinningReporting {
       log.info({ ...namesOf(launcher), cpus: emulator }, 'moved emulator threads');
     const text = cut(problems.join('; '), MAX_CHARACTERS);
     if (!this.#isNews(`${launcher.uid} housekeeping`, text)) return;
-    if (text !== '') {
-      this.#record(launcher, 'Warning', HOUSEKEEPING, text);
-      return;
+    if (text !== '') this.#record(launcher, 'Warning', HOUSEKEEPING, text);
+    else {
+      const lasted = this.#durations.end(`${launcher.uid} housekeeping`);
+      log.info({ ...namesOf(launcher), was: HOUSEKEEPING, ...lasted }, 'recovered');
     }
-    const lasted = this.#durations.end(`${launcher.uid} housekeeping`);
-    log.info({ ...namesOf(launcher), was: HOUSEKEEPING, ...lasted }, 'recovered');
   }
 
   #isNews(key: string, text: string): boolean {
@@ -141,10 +131,12 @@ export class PinningReporting {
 
 /** As of the last check. @param allowedNow a thread's CPUs at this moment; undefined if it has ended */
 export function statusOf(views: readonly LauncherView[], allowedNow: (tid: number) => CpuSet | undefined): VmStatus {
-  const nameOf = ({ launcher }: LauncherView) => `${launcher.namespace}/${launcher.vmi.name}`;
   return {
     vms: views.map((view) => vmOf(view, allowedNow)).sort(byText(({ namespace, vmi }) => `${namespace} ${vmi}`)),
-    overlaps: maskOverlaps(views).map(({ a, b, cpus }) => ({ vms: [nameOf(a), nameOf(b)], cpus: cpus.toString() })),
+    overlaps: maskOverlaps(views).map(({ a, b, cpus }) => ({
+      vms: [nameOf(a.launcher), nameOf(b.launcher)],
+      cpus: cpus.toString(),
+    })),
   };
 }
 
@@ -173,29 +165,28 @@ function vmOf(view: LauncherView, allowedNow: (tid: number) => CpuSet | undefine
 }
 
 export function pinningStates(views: readonly LauncherView[]): PinningState[] {
-  return views.flatMap((view) => stateOf(view) ?? []).sort(byText(({ podUID }) => podUID));
-}
-
-function stateOf({ launcher, mask, threads }: LauncherView): PinningState | undefined {
-  if (mask === undefined) return undefined;
-  const { uid: podUID, namespace, podName } = launcher;
-  const { state, reason, message } = mask;
-  return {
-    podUID,
-    namespace,
-    podName,
-    state,
-    vcpus: threads.filter(({ role }) => role.kind === 'vcpu').length,
-    ...(reason === undefined ? {} : { reason }),
-    ...(message === undefined ? {} : { message: message.slice(0, MAX_PINNING_MESSAGE_CHARACTERS) }),
-  };
+  const states = views.flatMap(({ launcher: { uid: podUID, namespace, podName }, mask, threads }) => {
+    if (mask === undefined) return [];
+    const { state, reason, message } = mask;
+    const vcpus = threads.filter(({ role }) => role.kind === 'vcpu').length;
+    return {
+      podUID,
+      namespace,
+      podName,
+      state,
+      vcpus,
+      ...(reason !== undefined && { reason }),
+      ...(message !== undefined && { message: message.slice(0, MAX_PINNING_MESSAGE_CHARACTERS) }),
+    };
+  });
+  return states.sort(byText(({ podUID }) => podUID));
 }
 
 /** The VMs that are pinned to some of the same CPUs. It ignores vCPUs that may run anywhere: they overlap with all VMs. */
 export function maskOverlaps(views: readonly LauncherView[]): readonly Overlap<LauncherView>[] {
   return overlaps(
     views.flatMap((vm) => {
-      const maskRequest = vm.launcher.maskRequest;
+      const { maskRequest } = vm.launcher;
       if (maskRequest === undefined || vm.mask === undefined) return [];
       const pins = vm.mask.pins.filter(({ vcpu }) => (entryOf(maskRequest.mask, vcpu) ?? 'all') !== 'all');
       return pins.length === 0 ? [] : [{ vm, cpus: unionOf(pins.map(({ cpus }) => cpus)) }];
@@ -204,13 +195,12 @@ export function maskOverlaps(views: readonly LauncherView[]): readonly Overlap<L
 }
 
 /** `vCPU 0 on 1-2, vCPU 1 on 3`, or `the whole VM on 1-2`, for display. */
-export function pinsText({ launcher, mask }: LauncherView): string {
-  if (mask === undefined || launcher.maskRequest === undefined) return '';
-  const text = `CPU mask ${briefMask(launcher.maskRequest.mask)}`;
+export function pinsText({ launcher: { maskRequest }, mask }: LauncherView): string {
+  if (mask === undefined || maskRequest === undefined) return '';
+  const text = `CPU mask ${briefMask(maskRequest.mask)}`;
   if (mask.pins.length === 0) return `${text}: ${mask.message ?? 'nothing is pinned'}`;
-  const [first] = mask.pins;
-  const where = isForWholeVm(launcher.maskRequest.mask)
-    ? `the whole VM on ${first?.cpus}`
+  const where = isForWholeVm(maskRequest.mask)
+    ? `the whole VM on ${mask.pins[0]?.cpus}`
     : mask.pins.map(({ vcpu, cpus }) => `vCPU ${vcpu} on ${cpus}`).join(', ');
   return `${text}: ${where}${mask.message === undefined ? '' : `; ${mask.message}`}`;
 }

@@ -6,8 +6,7 @@ import { COMPUTE } from '../../model/shapes.ts';
 import type { Assignments } from '../assignments/assignments.ts';
 import { Guard, Listeners, type Services, Throttle } from '../lifecycle/duty.ts';
 import { allowedOf } from '../processes/proc.ts';
-import { LauncherChecks } from './launcher-checks.ts';
-import type { LauncherPinningParts, LauncherView, NodeCpus } from './launcher-pinning.ts';
+import { LauncherChecks, type LauncherPinningParts, type LauncherView } from './launcher-pinning.ts';
 import type { Launcher } from './launchers.ts';
 import type { PinRecord } from './pins-file.ts';
 import { maskOverlaps, PinningReporting, pinningStates, statusOf } from './reporting.ts';
@@ -42,7 +41,6 @@ export class VmPinning {
   readonly #launcherChecks: LauncherChecks;
   #views: readonly LauncherView[] = [];
   #states: readonly PinningState[] = [];
-  #statesText = '[]';
   #pinsText = '';
   /** Whether the next pass checks all launchers, not only those that start. */
   #isFull = true;
@@ -96,13 +94,15 @@ export class VmPinning {
       for (const unsubscribe of ends) unsubscribe();
       clearTimeout(this.#timer);
       passes.cancel();
-      this.#end();
+      this.#launcherChecks.end();
+      this.#views = [];
+      this.#reportOverlaps();
+      this.#publish();
     }
   }
 
   #passAndPlan(signal: AbortSignal, passes: Throttle): void {
     clearTimeout(this.#timer);
-    this.#timer = undefined;
     if (signal.aborted) return;
     const onlyStarting = !this.#isFull;
     this.#isFull = false;
@@ -116,10 +116,15 @@ export class VmPinning {
 
   /** @returns milliseconds until the next pass; undefined if no launcher needs another check */
   #pass(onlyStarting: boolean): number | undefined {
-    const node = this.#nodeCpus();
-    const present = [...this.#deps.launchers.items.values()].filter((launcher) => launcher !== undefined);
-    const managed = present.filter((launcher) => this.#isManaged(launcher, node));
-    this.#views = this.#launcherChecks.at(managed, node, onlyStarting);
+    const { launchers, record, host } = this.#deps;
+    const { reserved, owned, assignments } = this.#deps.assignments.view();
+    const dedicated = new Set(assignments.filter(({ container }) => container === COMPUTE).map(({ podUID }) => podUID));
+    const present = [...launchers.items.values()].filter((launcher) => launcher !== undefined);
+    const managed = present.filter(
+      ({ uid, maskRequest, problem }) =>
+        maskRequest !== undefined || problem !== undefined || dedicated.has(uid) || record.has(uid),
+    );
+    this.#views = this.#launcherChecks.at(managed, { host: host(), reserved, owned, dedicated }, onlyStarting);
     this.#reporting.views(this.#views);
     this.#reportOverlaps();
     this.#publish();
@@ -127,16 +132,6 @@ export class VmPinning {
     if (!onlyStarting) this.#nextFull = performance.now() + this.#deps.checkInterval * 1000;
     const untilFull = Math.max(0, Math.ceil(this.#nextFull - performance.now()));
     return this.#launcherChecks.hasStarting() ? Math.min(STARTING_POLL_MILLISECONDS, untilFull) : untilFull;
-  }
-
-  #nodeCpus(): NodeCpus {
-    const { reserved, owned, assignments } = this.#deps.assignments.view();
-    const dedicated = new Set(assignments.filter(({ container }) => container === COMPUTE).map(({ podUID }) => podUID));
-    return { host: this.#deps.host(), reserved, owned, dedicated };
-  }
-
-  #isManaged({ uid, maskRequest, problem }: Launcher, { dedicated }: NodeCpus): boolean {
-    return maskRequest !== undefined || problem !== undefined || dedicated.has(uid) || this.#deps.record.has(uid);
   }
 
   #reportOverlaps(): void {
@@ -149,17 +144,8 @@ export class VmPinning {
   }
 
   #publish(): void {
+    const before = JSON.stringify(this.#states);
     this.#states = pinningStates(this.#views);
-    const text = JSON.stringify(this.#states);
-    if (text === this.#statesText) return;
-    this.#statesText = text;
-    this.#listeners.notify();
-  }
-
-  #end(): void {
-    this.#launcherChecks.end();
-    this.#views = [];
-    this.#reportOverlaps();
-    this.#publish();
+    if (JSON.stringify(this.#states) !== before) this.#listeners.notify();
   }
 }

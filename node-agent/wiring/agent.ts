@@ -30,11 +30,10 @@ export async function createAgent(config: NodeAgentConfig, log: AgentLogger, pro
   const registry = createRegistry(LAG_PRECISION_MILLISECONDS);
   const metrics = createAgentMetrics(registry);
   const failures = new Failures();
-  const unsaved = new Problems();
   const { token, tokenFile } = access;
   const services = { nodeName, client, events, metrics, log };
-  const duties = { config, token, tokenFile, gateProgram: gateProgram(program), failures, unsaved };
-  const agent = createDuties({ ...services, ...duties });
+  const settings = { config, token, tokenFile, gateProgram: gateProgram(program) };
+  const agent = createDuties({ ...services, ...settings, failures, unsaved: new Problems() });
   // On a DPU the agent changes nothing on the machine, and two agents may renew the same Lease.
   const lock = config.mode === 'dpu' ? undefined : new AgentLock(config.stateDir, log);
   const stopping = new AbortController();
@@ -77,8 +76,8 @@ export async function createAgent(config: NodeAgentConfig, log: AgentLogger, pro
     await lock?.acquired(stopping.signal);
     // An agent that waited may have started while the other one had the port.
     const probes = { name: 'probes', run: async () => (probeServer.port === 0 ? probeServer.start() : undefined) };
-    const all = [keepRunning(probes, log, { onState() {}, onFailure() {} }, stopping.signal)];
-    await Promise.all([...all, ...agent.duties.map((duty) => keepRunning(duty, log, observer, stopping.signal))]);
+    const duties = agent.duties.map((duty) => keepRunning(duty, log, observer, stopping.signal));
+    await Promise.all([keepRunning(probes, log, { onState() {}, onFailure() {} }, stopping.signal), ...duties]);
   };
 
   return {
@@ -88,15 +87,8 @@ export async function createAgent(config: NodeAgentConfig, log: AgentLogger, pro
       });
       running = run();
       if (agent.duties.length === 0) log.warn('DPU health check off; nothing to do in this mode');
-      log.info(
-        {
-          node: nodeName,
-          mode: config.mode,
-          duties: agent.duties.map(({ name }) => name),
-          probePort: probeServer.port,
-        },
-        'agent started',
-      );
+      const names = agent.duties.map(({ name }) => name);
+      log.info({ node: nodeName, mode: config.mode, duties: names, probePort: probeServer.port }, 'agent started');
     },
     async stop() {
       stopping.abort();

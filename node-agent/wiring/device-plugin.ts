@@ -1,11 +1,10 @@
 import { join } from 'node:path';
 import { createPodResourcesClient, POD_RESOURCES_SOCKET } from '../../kube/kubelet-api/pod-resources-client.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
-import type { ListedContainer } from '../assignments/listed-containers.ts';
 import { AllocationChecker } from '../device-plugin/allocation-checker.ts';
-import { beforeStartCheck } from '../device-plugin/before-start.ts';
+import { beforeStartCheck, type StartCheck } from '../device-plugin/before-start.ts';
 import { DevicePlugin } from '../device-plugin/device-plugin.ts';
-import { advertisedResources } from '../device-plugin/resources.ts';
+import { advertisedResources } from '../device-plugin/plugin-server.ts';
 import { DEFAULT_MAX_PODS } from '../host/kubelet-config.ts';
 import { readNode } from '../kube-objects/lease.ts';
 import { ChangeSignal } from '../lifecycle/duty.ts';
@@ -34,17 +33,11 @@ export function createDevicePluginDuty(
   /** From the kubelet's configuration, or else from the Node on the API server. */
   const maxPods = async (signal: AbortSignal): Promise<number | undefined> => {
     const { config: kubelet } = await kubeletConfig();
-    if (kubelet !== undefined) return kubelet.maxPods;
-    const node = await readNode(client, nodeName, signal).catch(() => undefined);
-    return node?.maxPods;
+    return (kubelet ?? (await readNode(client, nodeName, signal).catch(() => undefined)))?.maxPods;
   };
 
   /** The check precedes the vacate: if it refuses the container, no CPUs need to be vacated. */
-  const check = async (
-    resource: string,
-    holder: ListedContainer | undefined,
-    signal: AbortSignal,
-  ): Promise<string | undefined> => {
+  const check: StartCheck = async (resource, holder, signal) => {
     const { host } = await runs.read();
     if (holder !== undefined) {
       const advertised = advertisedResources(networks.view().networks, 1).find(({ name }) => name === resource);
@@ -72,8 +65,8 @@ export function createDevicePluginDuty(
           podResources,
           check,
           answerWithin: ANSWER_DEADLINE_SECONDS,
-          onOutcome: count(metrics.preStarts),
           log,
+          onOutcome: count(metrics.preStarts),
         }),
         onRegistration: count(metrics.registrations),
         log,

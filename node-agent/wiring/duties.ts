@@ -1,7 +1,6 @@
 import { join } from 'node:path';
 import { nodeTarget } from '../../kube/events.ts';
 import { createPodResourcesClient, POD_RESOURCES_SOCKET } from '../../kube/kubelet-api/pod-resources-client.ts';
-import type { InterferenceStatus } from '../../model/agent-status.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
 import { Assignments } from '../assignments/assignments.ts';
@@ -14,40 +13,27 @@ import { readNode } from '../kube-objects/lease.ts';
 import { type Duty, Problems } from '../lifecycle/duty.ts';
 import { Networks } from '../networks/networks.ts';
 import { askSwitch } from '../open-vswitch/answers.ts';
-import type { OvsAffinity } from '../ovs-affinity/ovs-affinity.ts';
+import { ClockCheck } from '../report/clock-check.ts';
+import { Report } from '../report/report.ts';
 import { createDevicePluginDuty } from './device-plugin.ts';
-import { createDpuLeaseDuties } from './dpu-lease.ts';
-import { createGateDuties } from './gate.ts';
-import { createInterruptDuties } from './interrupts.ts';
-import type { AgentParts, Vacate } from './parts.ts';
-import { createReportDuty } from './report-duty.ts';
-import { createOvsDuty, createVmPinningDuty, type VmPinningDuty } from './thread-affinity.ts';
+import { createDpuLeaseDuties, createGateDuties } from './dpu.ts';
+import type { AgentParts, HostParts, Vacate } from './parts.ts';
+import { createInterruptDuties, createOvsDuty, createVmPinningDuty } from './thread-affinity.ts';
 
-export interface AgentDuties {
-  readonly duties: readonly Duty[];
-  /** Undefined if the agent does not follow a kubelet. */
-  readonly assignments: Assignments | undefined;
-  /** Undefined if this host runs no Open vSwitch. */
-  readonly ovs: OvsAffinity | undefined;
-  /** Undefined if the agent does not manage VMs. */
-  readonly vms: VmPinningDuty | undefined;
-  /** Undefined with --interrupts off. */
-  readonly interference: (() => InterferenceStatus) | undefined;
-}
+export type AgentDuties = ReturnType<typeof createDuties>;
 
-export function createDuties(parts: AgentParts): AgentDuties {
+/** The agent of a DPU follows no kubelet, and its Open vSwitch and VMs are not this machine's. */
+const WITHOUT_HOST = { assignments: undefined, ovs: undefined, vms: undefined, interference: undefined };
+
+export function createDuties(parts: AgentParts) {
   const lease = createDpuLeaseDuties(parts);
-  if (parts.config.mode === 'dpu')
-    return {
-      duties: lease.duties,
-      ...{ assignments: undefined, ovs: undefined, vms: undefined, interference: undefined },
-    };
+  if (parts.config.mode === 'dpu') return { duties: lease.duties, ...WITHOUT_HOST };
   const { duties, vacate, ...host } = hostDuties(parts);
   const gate = createGateDuties(parts, { assignments: host.assignments, vacate, health: lease.health });
   return { duties: [...duties, ...lease.duties, ...gate], ...host };
 }
 
-function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[]; vacate: Vacate } {
+function hostDuties(parts: AgentParts) {
   const { config, nodeName, client, events, metrics, log } = parts;
   const { kubeletDir, mode } = config;
   const runs = new KubeletRuns({ sysfsRoot: config.sysfsRoot, kubeletDir, log });
@@ -106,20 +92,11 @@ function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[]; vacate: 
 
   const duties: Duty[] = [
     { name: 'kubelet-runs', run: (signal) => runs.follow(signal) },
-    {
-      name: 'assignments',
-      run: async (signal) => {
-        await runs.read();
-        await assignments.run(signal);
-      },
-    },
+    { name: 'assignments', run: (signal) => runs.read().then(() => assignments.run(signal)) },
     { name: 'networks', run: (signal) => networks.run(signal) },
     { name: 'report', run: (signal) => report.run(signal) },
     { name: 'device-plugin', run: createDevicePluginDuty(parts, host).run },
-    {
-      name: 'moved-networks',
-      run: (signal) => movedNetworks.run(signal),
-    },
+    { name: 'moved-networks', run: (signal) => movedNetworks.run(signal) },
   ];
   if (ovsDuty !== undefined) duties.push({ name: 'ovs-affinity', run: ovsDuty.run });
   if (ovsSilence !== undefined) {
@@ -140,20 +117,65 @@ export function kubeletConfigSources(
   { config, token }: Pick<AgentParts, 'config' | 'token'>,
   generation?: () => string,
 ): KubeletConfigSources {
-  const { kubeletConfig, kubeletConfigDir, kubeletDir, kubeletEndpoint: endpoint } = config;
+  const { kubeletDir, kubeletConfig, kubeletConfigDir: configDir, kubeletEndpoint: endpoint } = config;
+  const configz: KubeletConfigSources['configz'] = async (at) => {
+    const bearer = token();
+    if (bearer === undefined) throw new Error('no bearer token for the kubelet’s configz endpoint');
+    return readConfigz({ ...at, token: bearer });
+  };
   return {
     kubeletDir,
     config: kubeletConfig,
-    configDir: kubeletConfigDir,
+    configDir,
     endpoint,
-    configz:
-      endpoint === ''
-        ? undefined
-        : async (at) => {
-            const bearer = token();
-            if (bearer === undefined) throw new Error('no bearer token for the kubelet’s configz endpoint');
-            return readConfigz({ ...at, token: bearer });
-          },
     generation,
+    configz: endpoint === '' ? undefined : configz,
   };
+}
+
+export function createReportDuty(
+  parts: AgentParts,
+  { runs, assignments, networks, ovs, ovsSilence, vms, interference, refusals, kubeletConfig }: HostParts,
+): Report {
+  const { failures, unsaved, client } = parts;
+  const clock = new ClockCheck();
+  const sources = [runs, assignments, networks, failures, unsaved, refusals, vms, ovs, ovsSilence, interference];
+  return new Report({
+    ...parts,
+    subscribe(listener) {
+      const ends = sources.map((source) => source?.subscribe(listener));
+      return () => {
+        for (const end of ends) end?.();
+      };
+    },
+    inputs: async () => {
+      if (runs.run === undefined) await runs.read();
+      const { config, problems } = await kubeletConfig();
+      const view = networks.view();
+      // The free pages of this moment: when a VM ends, the kubelet's count and the kernel's change together.
+      if ((runs.kernel?.freePages.size ?? 0) > 0) runs.check();
+      const { run, mode: runMode, kernel } = runs;
+      if (run === undefined) throw new Error('the host has not been read');
+      return {
+        run,
+        runMode,
+        kernel,
+        kubeletConfig: config,
+        kubeletConfigProblems: problems,
+        view: assignments.view(),
+        // A report without networks would look like a node without any.
+        networks: networks.isComplete || failures.current.has('networks') ? view : undefined,
+        pmdCpus: ovs === undefined ? view.pmdCpus : view.pmdCpus.union(ovs.pmdCpus()),
+        pinsVms: vms !== undefined,
+        pinning: vms?.pinning() ?? [],
+        refusals: refusals.current(),
+        interference: interference?.disturbed() ?? [],
+        ovsProblems: ovs?.problems() ?? [],
+        ovsSilence: ovsSilence?.current,
+        unsaved: unsaved.current,
+        clockProblems: clock.problems(client.clockOffset?.() ?? 0),
+        failedDuties: [...failures.current].sort(),
+      };
+    },
+  });
 }

@@ -28,10 +28,16 @@ export interface AgentParts extends Services {
  */
 export type Vacate = (cpus: CpuSet, signal: AbortSignal) => Promise<void>;
 
-export interface HostParts {
+/** What the node is read from. */
+export interface HostSources {
   readonly runs: KubeletRuns;
   readonly assignments: Assignments;
   readonly networks: Networks;
+  readonly refusals: RefusedStarts;
+  readonly kubeletConfig: () => Promise<KubeletConfigReading>;
+}
+
+export interface HostParts extends HostSources {
   readonly ovs: OvsAffinity | undefined;
   /** Daemons of Open vSwitch that do not answer; undefined if this host runs none. */
   readonly ovsSilence: Problems | undefined;
@@ -39,6 +45,4 @@ export interface HostParts {
   readonly vacate: Vacate;
   /** Undefined with --interrupts off. */
   readonly interference: Pick<Interference, 'disturbed' | 'subscribe'> | undefined;
-  readonly refusals: RefusedStarts;
-  readonly kubeletConfig: () => Promise<KubeletConfigReading>;
 }

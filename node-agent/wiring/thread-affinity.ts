@@ -1,12 +1,17 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { cacheProblem } from '../../kube/reflector.ts';
+import type { InterferenceStatus } from '../../model/agent-status.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { resultOrNone } from '../../model/json.ts';
 import { createAffinity } from '../../native/affinity.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
 import { CHECKPOINT_FILE } from '../assignments/checkpoint.ts';
-import { Listeners } from '../lifecycle/duty.ts';
+import { Interference } from '../interrupts/interference.ts';
+import { KernelFiles } from '../interrupts/kernel-files.ts';
+import { InterruptMoves } from '../interrupts/moves.ts';
+import { Originals } from '../interrupts/originals.ts';
+import { type Duty, Listeners } from '../lifecycle/duty.ts';
 import { OvsAffinity } from '../ovs-affinity/ovs-affinity.ts';
 import { AffinityEvents } from '../ovs-affinity/reporting.ts';
 import { CgroupTree } from '../processes/cgroup-tree.ts';
@@ -15,7 +20,7 @@ import { procProcesses } from '../vm-pinning/guest.ts';
 import { watchLaunchers } from '../vm-pinning/launchers.ts';
 import { PinRecord } from '../vm-pinning/pins-file.ts';
 import { VmPinning } from '../vm-pinning/vm-pinning.ts';
-import type { AgentParts, HostParts } from './parts.ts';
+import type { AgentParts, HostParts, HostSources } from './parts.ts';
 
 /** Time before OVS takes CPUs that became free; it leaves CPUs with a new owner at once. */
 const GROWTH_DELAY_SECONDS = 5;
@@ -24,12 +29,7 @@ const OVS_CHECK_INTERVAL_SECONDS = 15;
 
 export function createOvsDuty(
   { config, nodeName, events, metrics, log }: AgentParts,
-  {
-    runs,
-    assignments,
-    networks,
-    kubeletConfig,
-  }: Omit<HostParts, 'ovs' | 'ovsSilence' | 'vms' | 'vacate' | 'interference'>,
+  { runs, assignments, networks, kubeletConfig }: HostSources,
 ) {
   const { ovsRundir: rundir, kubeletDir } = config;
   const checkpoint = join(kubeletDir, CHECKPOINT_FILE);
@@ -58,15 +58,10 @@ export function createOvsDuty(
   /** For the log only: the reserved CPUs are those that the kubelet does not report as allocatable. */
   const checkReserved = async () => {
     const { config: kubelet, problems } = await kubeletConfig();
-    if (kubelet === undefined)
-      log.info({ reasons: problems }, 'Failed to get reservedSystemCPUs from kubelet config file');
+    const message = 'Failed to get reservedSystemCPUs from kubelet config file';
+    if (kubelet === undefined) log.info({ reasons: problems }, message);
   };
-  return {
-    ovs,
-    async run(signal: AbortSignal): Promise<void> {
-      await Promise.all([ovs.run(signal), checkReserved()]);
-    },
-  };
+  return { ovs, run: async (signal: AbortSignal) => void (await Promise.all([ovs.run(signal), checkReserved()])) };
 }
 
 /** Interval of checks of the VMs' threads; each check corrects changes by other processes. */
@@ -79,7 +74,7 @@ export interface VmPinningDuty extends Pick<VmPinning, 'pinning' | 'guests' | 's
 
 export function createVmPinningDuty(
   parts: AgentParts,
-  { runs, assignments }: Pick<HostParts, 'runs' | 'assignments'>,
+  { runs, assignments }: Pick<HostSources, 'runs' | 'assignments'>,
 ): VmPinningDuty {
   const { nodeName, config, log } = parts;
   const changes = new Listeners();
@@ -112,4 +107,45 @@ export function createVmPinningDuty(
       await vms.run(signal);
     },
   };
+}
+
+/** The duty that moves also runs in the other modes, since an earlier agent may have moved something. */
+export function createInterruptDuties(
+  parts: AgentParts,
+  { runs, assignments, networks, ovs }: Pick<HostParts, 'runs' | 'assignments' | 'networks' | 'ovs'>,
+  vms: Pick<VmPinningDuty, 'guests'> | undefined,
+) {
+  const { config, nodeName, log } = parts;
+  const { interrupts: mode, procRoot, sysfsRoot, etcRoot, irqbalanceRundir } = config;
+  const common = { procRoot, sysfsRoot, nowSeconds: monotonicSeconds, assignments };
+  // The name contains the node, since one machine may run an agent for each of several.
+  const path = join(config.stateDir, `interrupts-${nodeName}.json`);
+  const originals = new Originals({ path, bootId: bootId(), log });
+  const online = new OnlineCpus();
+  const pmdCpus = () => networks.view().pmdCpus.union(ovs?.pmdCpus() ?? CpuSet.EMPTY);
+  const moves = new InterruptMoves({
+    ...parts,
+    ...common,
+    etcRoot,
+    irqbalanceRundir,
+    originals,
+    files: new KernelFiles(),
+    affinity: createAffinity(),
+    isMoving: mode === 'move',
+    cpus: () => ({
+      online: online.read(),
+      quiet: pmdCpus().union(runs.run?.facts.isolated ?? CpuSet.EMPTY),
+      cells: runs.run?.facts.host.cells ?? [],
+    }),
+  });
+  const duties: Duty[] = [{ name: 'interrupt-moves', run: (signal) => moves.run(signal) }];
+  if (mode === 'off') return { duties, moves, interference: undefined, status: undefined };
+  const tree = new CgroupTree(config.cgroupRoot);
+  const interference = new Interference({ ...parts, ...common, tree, guests: () => vms?.guests() ?? [] });
+  duties.push({ name: 'interference', run: (signal) => interference.run(signal) });
+  const status = (): InterferenceStatus => {
+    const { problems, ...moved } = moves.status();
+    return { ...moved, vms: interference.vms(), problems: [...interference.problems, ...problems] };
+  };
+  return { duties, moves, interference, status };
 }

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import packageJson from '../../package.json' with { type: 'json' };
-import { billOf, type Lock, type LockedPackage, licensesOf } from '../sbom.ts';
+import { billOf, type Lock, licensesOf, type ShippedPackage } from '../sbom.ts';
 
 interface Contents {
   readonly bundles: readonly string[];
@@ -31,8 +31,8 @@ const koffiPackages = (architecture: Architecture) => ['koffi', `@koromix/koffi-
 /** By path: the npm packages in its bundles (`dist/inputs.json`), and koffi. @throws Error if the lock file lacks one */
 async function packagesOf(
   { bundles, native = false }: Contents,
-  { root, dist, architecture }: { readonly root: string; readonly dist: string; readonly architecture: Architecture },
-): Promise<readonly (readonly [path: string, locked: LockedPackage])[]> {
+  { root, dist, architecture }: Sources,
+): Promise<readonly ShippedPackage[]> {
   const inputs = JSON.parse(await readFile(join(dist, 'inputs.json'), 'utf8')) as Record<string, readonly string[]>;
   const { packages } = JSON.parse(await readFile(join(root, 'package-lock.json'), 'utf8')) as Lock;
   const files = Object.entries(inputs)

@@ -8,62 +8,50 @@ import {
   type ResourceType,
   VALIDATING_WEBHOOKS,
 } from './built-in-types.ts';
-import { type Call, optionsObject, type Target } from './call.ts';
+import type { Call, Target } from './call.ts';
 import { ApiError, internal } from './errors.ts';
-import { allConditionsHold } from './match-conditions.ts';
 import { applyJsonPatch } from './patch.ts';
 import { labelSelectorObject } from './selectors.ts';
 import type { Store } from './store.ts';
 import { checkForm } from './validation.ts';
-import { type Webhook, type WebhookClient, webhooksOf } from './webhook-client.ts';
+import { allConditionsHold, type Webhook, type WebhookClient, webhooksOf } from './webhook-client.ts';
 
-interface Verdict {
-  readonly allowed: boolean;
-  readonly patch?: JsonValue;
-  readonly warnings: readonly string[];
-  readonly status: JsonRecord | undefined;
-}
-
-const REVIEW = 'admission.k8s.io/v1, Kind=AdmissionReview';
+const API_VERSION = 'admission.k8s.io/v1';
+const KIND = 'AdmissionReview';
 
 /** Parses a response as strictly as the API server. @param mutating only then a patch is allowed @throws Error */
-function readVerdict(answer: JsonValue, uid: string, mutating: boolean): Verdict {
-  if (!isRecord(answer) || !isRecord(answer.response)) throw invalidAnswer('webhook response was absent');
-  const { response } = answer;
-  if (response.uid !== uid) throw invalidAnswer(`expected response.uid="${uid}", got ${JSON.stringify(response.uid)}`);
-  if (answer.apiVersion !== 'admission.k8s.io/v1' || answer.kind !== 'AdmissionReview') {
-    throw invalidAnswer(
-      `expected webhook response of ${REVIEW}, got ${String(answer.apiVersion)}, Kind=${String(answer.kind)}`,
-    );
+function readVerdict(answer: JsonValue, uid: string, mutating: boolean) {
+  const invalid = (why: string) => new Error(`received invalid webhook response: ${why}`);
+  if (!isRecord(answer) || !isRecord(answer.response)) throw invalid('webhook response was absent');
+  const { uid: answeredUid, allowed, patch, patchType, warnings, status } = answer.response;
+  if (answeredUid !== uid) throw invalid(`expected response.uid="${uid}", got ${JSON.stringify(answeredUid)}`);
+  if (answer.apiVersion !== API_VERSION || answer.kind !== KIND) {
+    const actual = `${String(answer.apiVersion)}, Kind=${String(answer.kind)}`;
+    throw invalid(`expected webhook response of ${API_VERSION}, Kind=${KIND}, got ${actual}`);
   }
-  if (typeof response.allowed !== 'boolean') throw invalidAnswer('response.allowed must be true or false');
-  const { patch, patchType } = response;
+  if (typeof allowed !== 'boolean') throw invalid('response.allowed must be true or false');
   const hasPatch = typeof patch === 'string' && patch !== '';
-  if (hasPatch && !mutating) throw invalidAnswer('a validating webhook returned response.patch');
+  if (hasPatch && !mutating) throw invalid('a validating webhook returned response.patch');
   if (hasPatch !== (patchType === 'JSONPatch')) {
-    throw invalidAnswer('webhook returned response.patch but not response.patchType, or the reverse');
+    throw invalid('webhook returned response.patch but not response.patchType, or the reverse');
   }
   return {
-    allowed: response.allowed,
-    warnings: Array.isArray(response.warnings) ? response.warnings.map(String) : [],
-    status: isRecord(response.status) ? response.status : undefined,
-    ...(hasPatch && { patch: decodePatch(patch) }),
+    allowed,
+    warnings: Array.isArray(warnings) ? warnings.map(String) : [],
+    status: isRecord(status) ? status : undefined,
+    patch: hasPatch ? decodePatch(patch) : undefined,
   };
 }
+
+type Verdict = ReturnType<typeof readVerdict>;
 
 function decodePatch(patch: string): JsonValue {
   try {
     return JSON.parse(Buffer.from(patch, 'base64').toString('utf8')) as JsonValue;
   } catch (error) {
     // The call succeeded but its patch failed: the API server responds with 500 whatever the failure policy is.
-    throw new ApiError(500, 'InternalError', `Internal error occurred: ${(error as Error).message}`, undefined, {
-      cause: error,
-    });
+    throw internal((error as Error).message, { cause: error });
   }
-}
-
-function invalidAnswer(why: string): Error {
-  return new Error(`received invalid webhook response: ${why}`);
 }
 
 function denial(webhook: string, status: JsonRecord | undefined): ApiError {
@@ -74,8 +62,6 @@ function denial(webhook: string, status: JsonRecord | undefined): ApiError {
   return new ApiError(code, reason, explanation === undefined ? `${by} without explanation` : `${by}: ${explanation}`);
 }
 
-const reviewed = (object: KubeObject | undefined): JsonValue => (object ? structuredClone(object) : null);
-
 export type Operation = 'CREATE' | 'UPDATE' | 'DELETE';
 
 interface Attributes extends Required<Target> {
@@ -85,9 +71,10 @@ interface Attributes extends Required<Target> {
   readonly call: Call;
 }
 
-export type Admission = ReturnType<typeof createAdmission>;
+/** Resolves to the object as webhooks have changed it. @throws ApiError */
+export type Admit = (attributes: Attributes) => Promise<KubeObject | undefined>;
 
-export function createAdmission(store: Store, client: WebhookClient) {
+export function createAdmission(store: Store, client: WebhookClient): Admit {
   const webhooks = (type: ResourceType) => store.list(collectionOf(type)).flatMap(webhooksOf);
 
   const review = async (webhook: Webhook, attributes: Attributes, mutating: boolean): Promise<Verdict | undefined> => {
@@ -103,12 +90,13 @@ export function createAdmission(store: Store, client: WebhookClient) {
     }
   };
 
+  /** The object, changed if the webhook is called and returns a patch. */
   const mutate = async (webhook: Webhook, attributes: Attributes): Promise<KubeObject | undefined> => {
+    const { type, object, call } = attributes;
     const verdict = await review(webhook, attributes, true);
-    if (!verdict) return attributes.object;
-    heed(webhook, verdict, attributes.call);
-    if (verdict.patch === undefined || !attributes.object) return attributes.object;
-    const { type, object } = attributes;
+    if (!verdict) return object;
+    heed(webhook, verdict, call);
+    if (verdict.patch === undefined || !object) return object;
     try {
       return checkForm(type, apiVersionOf(type), applyJsonPatch(object, verdict.patch));
     } catch (error) {
@@ -119,41 +107,37 @@ export function createAdmission(store: Store, client: WebhookClient) {
   const mutateAll = async (attributes: Attributes): Promise<KubeObject | undefined> => {
     let { object } = attributes;
     const resultsByWebhook = new Map<Webhook, KubeObject | undefined>();
-    const all = webhooks(MUTATING_WEBHOOKS);
-    for (const webhook of all) {
-      if (!isCalled(webhook, { ...attributes, object }, store)) continue;
-      object = await mutate(webhook, { ...attributes, object });
+    const callIfSelected = async (webhook: Webhook) => {
+      const current = { ...attributes, object };
+      if (!isCalled(webhook, current, store)) return;
+      object = await mutate(webhook, current);
       resultsByWebhook.set(webhook, object);
-    }
-    for (const [webhook, result] of resultsByWebhook) {
-      if (webhook.reinvocationPolicy !== 'IfNeeded' || sameJson(result, object)) continue;
-      if (!isCalled(webhook, { ...attributes, object }, store)) continue;
-      object = await mutate(webhook, { ...attributes, object });
+    };
+    for (const webhook of webhooks(MUTATING_WEBHOOKS)) await callIfSelected(webhook);
+    for (const [webhook, result] of [...resultsByWebhook]) {
+      if (webhook.reinvocationPolicy === 'IfNeeded' && !sameJson(result, object)) await callIfSelected(webhook);
     }
     return object;
   };
 
-  return {
-    async admit(attributes: Attributes) {
-      const { type } = attributes;
-      // Webhook configurations are never sent to webhooks, because a broken one could then not be repaired.
-      if (type.group === MUTATING_WEBHOOKS.group) return attributes.object;
-      const draft = attributes.object && structuredClone(attributes.object);
-      const object = await mutateAll({ ...attributes, object: draft });
-      const final = { ...attributes, object };
-      const judges = webhooks(VALIDATING_WEBHOOKS).filter((webhook) => isCalled(webhook, final, store));
-      const verdicts = await Promise.all(judges.map((webhook) => review(webhook, final, false)));
-      for (const [index, verdict] of verdicts.entries()) {
-        if (verdict) heed(judges[index]!, verdict, attributes.call);
-      }
-      return object;
-    },
+  return async (attributes) => {
+    // Webhook configurations are never sent to webhooks, because a broken one could then not be repaired.
+    if (attributes.type.group === MUTATING_WEBHOOKS.group) return attributes.object;
+    const draft = attributes.object && structuredClone(attributes.object);
+    const object = await mutateAll({ ...attributes, object: draft });
+    const final = { ...attributes, object };
+    const judges = webhooks(VALIDATING_WEBHOOKS).filter((webhook) => isCalled(webhook, final, store));
+    const verdicts = await Promise.all(judges.map((webhook) => review(webhook, final, false)));
+    for (const [index, verdict] of verdicts.entries()) {
+      if (verdict) heed(judges[index]!, verdict, attributes.call);
+    }
+    return object;
   };
 }
 
-function heed(webhook: Webhook, verdict: Verdict, call: Call): void {
-  for (const warning of verdict.warnings) call.warn(warning);
-  if (!verdict.allowed) throw denial(webhook.name, verdict.status);
+function heed(webhook: Webhook, { warnings, allowed, status }: Verdict, call: Call): void {
+  for (const warning of warnings) call.warn(warning);
+  if (!allowed) throw denial(webhook.name, status);
 }
 
 function isCalled(webhook: Webhook, attributes: Attributes, store: Store): boolean {
@@ -194,14 +178,15 @@ function matchesRule(rule: Webhook['rules'][number], { operation, type, subresou
   });
 }
 
+const OPTIONS = { CREATE: 'CreateOptions', UPDATE: 'UpdateOptions', DELETE: 'DeleteOptions' } as const;
+
 function reviewOf({ operation, type, subresource, namespace, name, object, oldObject, call }: Attributes, uid: string) {
   const kind = { group: type.group, version: type.version, kind: type.kind };
   const resource = { group: type.group, version: type.version, resource: type.plural };
-  const options = { CREATE: 'CreateOptions', UPDATE: 'UpdateOptions', DELETE: 'DeleteOptions' } as const;
   const { username, groups, extra } = call.user;
   return {
-    kind: 'AdmissionReview',
-    apiVersion: 'admission.k8s.io/v1',
+    kind: KIND,
+    apiVersion: API_VERSION,
     request: {
       uid,
       kind,
@@ -212,15 +197,16 @@ function reviewOf({ operation, type, subresource, namespace, name, object, oldOb
       ...(name !== '' && { name }),
       ...(namespace !== undefined && { namespace }),
       operation,
-      userInfo: {
-        username,
-        groups: [...groups],
-        ...(extra && { extra: structuredClone(extra) as unknown as JsonRecord }),
-      },
-      object: reviewed(object),
-      oldObject: reviewed(oldObject),
+      userInfo: { username, groups: [...groups], ...(extra && { extra: structuredClone(extra) as JsonRecord }) },
+      object: object ?? null,
+      oldObject: oldObject ?? null,
       dryRun: call.dryRun,
-      options: optionsObject(options[operation], call),
+      options: {
+        apiVersion: 'meta.k8s.io/v1',
+        kind: OPTIONS[operation],
+        ...(call.dryRun && { dryRun: ['All'] }),
+        ...(call.fieldManager !== undefined && { fieldManager: call.fieldManager }),
+      },
     },
   } satisfies JsonRecord;
 }

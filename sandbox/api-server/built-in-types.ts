@@ -1,7 +1,5 @@
 import { NODE_TOPOLOGY_API } from '../../kube/node-topology.ts';
 import type { KubeMigration, KubeNode, KubeObject, KubePod, KubeVmi } from '../objects.ts';
-import type { TableColumn } from './columns.ts';
-import * as columns from './columns.ts';
 
 export interface ResourceType<T extends KubeObject = KubeObject> {
   readonly group: string;
@@ -16,7 +14,6 @@ export interface ResourceType<T extends KubeObject = KubeObject> {
   readonly custom: boolean;
   readonly names: 'subdomain' | 'label';
   readonly fields: readonly string[];
-  readonly columns: readonly TableColumn[];
   readonly view?: T;
 }
 
@@ -25,12 +22,17 @@ export const apiVersionOf = ({ group, version }: Pick<ResourceType, 'group' | 'v
 
 export const collectionOf = ({ group, plural }: Pick<ResourceType, 'group' | 'plural'>) => `${group}/${plural}`;
 
+const types: ResourceType[] = [];
+
+/** In the order of their definitions below. */
+export const BUILT_IN_TYPES: readonly ResourceType[] = types;
+
 function define<T extends KubeObject = KubeObject>(
   kind: string,
   plural: string,
   { namespaced = true, fields = [], ...rest }: Partial<Omit<ResourceType, 'kind' | 'plural' | 'view'>> = {},
 ): ResourceType<T> {
-  return {
+  const type = {
     group: '',
     version: 'v1',
     kind,
@@ -42,9 +44,10 @@ function define<T extends KubeObject = KubeObject>(
     custom: false,
     names: 'subdomain',
     fields: ['metadata.name', ...(namespaced ? ['metadata.namespace'] : []), ...fields],
-    columns: columns.ANY,
     ...rest,
-  };
+  } as const;
+  types.push(type);
+  return type;
 }
 
 export const PODS = define<KubePod>('Pod', 'pods', {
@@ -52,21 +55,14 @@ export const PODS = define<KubePod>('Pod', 'pods', {
   categories: ['all'],
   hasStatus: true,
   fields: ['spec.nodeName', 'spec.schedulerName', 'spec.serviceAccountName', 'spec.restartPolicy', 'status.phase'],
-  columns: columns.POD,
 });
-export const NODES = define<KubeNode>('Node', 'nodes', {
-  shortNames: ['no'],
-  namespaced: false,
-  hasStatus: true,
-  columns: columns.NODE,
-});
+export const NODES = define<KubeNode>('Node', 'nodes', { shortNames: ['no'], namespaced: false, hasStatus: true });
 export const NAMESPACES = define('Namespace', 'namespaces', {
   shortNames: ['ns'],
   namespaced: false,
   hasStatus: true,
   names: 'label',
   fields: ['status.phase'],
-  columns: columns.NAMESPACE_COLUMN,
 });
 const INVOLVED = ['kind', 'name', 'namespace', 'uid', 'apiVersion', 'fieldPath'].map(
   (field) => `involvedObject.${field}`,
@@ -74,10 +70,22 @@ const INVOLVED = ['kind', 'name', 'namespace', 'uid', 'apiVersion', 'fieldPath']
 export const EVENTS = define('Event', 'events', {
   shortNames: ['ev'],
   fields: ['reason', 'type', 'reportingComponent', ...INVOLVED],
-  columns: columns.EVENT,
 });
+define('ConfigMap', 'configmaps', { shortNames: ['cm'] });
 export const SECRETS = define('Secret', 'secrets');
-export const LEASES = define('Lease', 'leases', { group: 'coordination.k8s.io', columns: columns.LEASE });
+define('ServiceAccount', 'serviceaccounts', { shortNames: ['sa'] });
+define('Service', 'services', { shortNames: ['svc'], categories: ['all'], hasStatus: true, names: 'label' });
+export const LEASES = define('Lease', 'leases', { group: 'coordination.k8s.io' });
+define('Endpoints', 'endpoints', { shortNames: ['ep'] });
+export const ENDPOINT_SLICES = define('EndpointSlice', 'endpointslices', { group: 'discovery.k8s.io' });
+
+const WORKLOADS = { group: 'apps', categories: ['all'], hasStatus: true };
+export const DEPLOYMENTS = define('Deployment', 'deployments', { ...WORKLOADS, shortNames: ['deploy'] });
+export const DAEMON_SETS = define('DaemonSet', 'daemonsets', { ...WORKLOADS, shortNames: ['ds'] });
+
+const RBAC = { group: 'rbac.authorization.k8s.io' };
+export const ROLES = define('Role', 'roles', RBAC);
+export const ROLE_BINDINGS = define('RoleBinding', 'rolebindings', RBAC);
 
 const ADMISSION = { group: 'admissionregistration.k8s.io', namespaced: false };
 export const MUTATING_WEBHOOKS = define('MutatingWebhookConfiguration', 'mutatingwebhookconfigurations', ADMISSION);
@@ -94,33 +102,21 @@ export const CUSTOM_RESOURCE_DEFINITIONS = define('CustomResourceDefinition', 'c
   hasStatus: true,
 });
 
-const RBAC = { group: 'rbac.authorization.k8s.io' };
-export const ROLES = define('Role', 'roles', RBAC);
-export const ROLE_BINDINGS = define('RoleBinding', 'rolebindings', RBAC);
-
-const WORKLOADS = { group: 'apps', categories: ['all'], hasStatus: true };
-export const DEPLOYMENTS = define('Deployment', 'deployments', { ...WORKLOADS, shortNames: ['deploy'] });
-export const DAEMON_SETS = define('DaemonSet', 'daemonsets', { ...WORKLOADS, shortNames: ['ds'] });
-export const ENDPOINT_SLICES = define('EndpointSlice', 'endpointslices', { group: 'discovery.k8s.io' });
-
 const KUBEVIRT = { group: 'kubevirt.io', categories: ['all'], custom: true };
 export const VIRTUAL_MACHINES = define('VirtualMachine', 'virtualmachines', {
   ...KUBEVIRT,
   shortNames: ['vm', 'vms'],
   hasStatus: true,
-  columns: columns.VIRTUAL_MACHINE,
 });
 /** KubeVirt's CRD of instances has no status subresource: virt-controller and virt-handler write whole objects. */
 export const VIRTUAL_MACHINE_INSTANCES = define<KubeVmi>('VirtualMachineInstance', 'virtualmachineinstances', {
   ...KUBEVIRT,
   shortNames: ['vmi', 'vmis'],
-  columns: columns.VIRTUAL_MACHINE_INSTANCE,
 });
 export const MIGRATIONS = define<KubeMigration>('VirtualMachineInstanceMigration', 'virtualmachineinstancemigrations', {
   ...KUBEVIRT,
   shortNames: ['vmim', 'vmims'],
   hasStatus: true,
-  columns: columns.MIGRATION,
 });
 export const NETWORK_ATTACHMENT_DEFINITIONS = define('NetworkAttachmentDefinition', 'network-attachment-definitions', {
   group: 'k8s.cni.cncf.io',
@@ -134,36 +130,9 @@ export const NODE_TOPOLOGIES = define(NODE_TOPOLOGY_API.kind, NODE_TOPOLOGY_API.
   namespaced: false,
   hasStatus: true,
   custom: true,
-  columns: columns.NODE_TOPOLOGY,
 });
 
-export const BUILT_IN_TYPES: readonly ResourceType[] = [
-  PODS,
-  NODES,
-  NAMESPACES,
-  EVENTS,
-  define('ConfigMap', 'configmaps', { shortNames: ['cm'] }),
-  SECRETS,
-  define('ServiceAccount', 'serviceaccounts', { shortNames: ['sa'] }),
-  define('Service', 'services', { shortNames: ['svc'], categories: ['all'], hasStatus: true, names: 'label' }),
-  LEASES,
-  define('Endpoints', 'endpoints', { shortNames: ['ep'] }),
-  ENDPOINT_SLICES,
-  DEPLOYMENTS,
-  DAEMON_SETS,
-  ROLES,
-  ROLE_BINDINGS,
-  MUTATING_WEBHOOKS,
-  VALIDATING_WEBHOOKS,
-  CUSTOM_RESOURCE_DEFINITIONS,
-  VIRTUAL_MACHINES,
-  VIRTUAL_MACHINE_INSTANCES,
-  MIGRATIONS,
-  NETWORK_ATTACHMENT_DEFINITIONS,
-  NODE_TOPOLOGIES,
-];
-
-const BY_COLLECTION = new Map(BUILT_IN_TYPES.map((type) => [collectionOf(type), type]));
+const BY_COLLECTION = new Map(types.map((type) => [collectionOf(type), type]));
 
 export const typeOfCollection = (collection: string): ResourceType | undefined => BY_COLLECTION.get(collection);
 

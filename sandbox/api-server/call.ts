@@ -1,4 +1,3 @@
-import type { JsonRecord } from '../objects.ts';
 import type { ResourceType } from './built-in-types.ts';
 
 export const FIELD_VALIDATIONS = ['Strict', 'Warn', 'Ignore'] as const;
@@ -14,9 +13,9 @@ export interface User {
 export interface Call {
   readonly user: User;
   readonly dryRun: boolean;
-  readonly fieldManager?: string;
+  readonly fieldManager?: string | undefined;
   /** Treatment of fields that the type does not have; undefined: no check, which is faster. */
-  readonly fieldValidation?: FieldValidation;
+  readonly fieldValidation?: FieldValidation | undefined;
   warn(text: string): void;
 }
 
@@ -24,15 +23,6 @@ export interface DeleteOptions {
   readonly gracePeriodSeconds?: number;
   readonly dryRun?: readonly string[];
   readonly preconditions?: { readonly uid?: string; readonly resourceVersion?: string };
-}
-
-export function optionsObject(kind: 'CreateOptions' | 'UpdateOptions' | 'DeleteOptions', call: Call): JsonRecord {
-  return {
-    apiVersion: 'meta.k8s.io/v1',
-    kind,
-    ...(call.dryRun && { dryRun: ['All'] }),
-    ...(call.fieldManager !== undefined && { fieldManager: call.fieldManager }),
-  };
 }
 
 export interface Target {

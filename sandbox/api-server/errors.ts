@@ -2,11 +2,7 @@ import { PlumblineError } from '../../model/errors.ts';
 import type { JsonRecord, JsonValue } from '../objects.ts';
 import type { ResourceType } from './built-in-types.ts';
 
-export interface StatusCause {
-  readonly reason: string;
-  readonly field?: string;
-  readonly message: string;
-}
+export type StatusCause = { reason: string; field?: string; message: string };
 
 export const invalidValue = (field: string, value: JsonValue | undefined, why: string): StatusCause => {
   return { reason: 'FieldValueInvalid', field, message: `Invalid value: ${JSON.stringify(value)}: ${why}` };
@@ -18,20 +14,12 @@ export const forbiddenChange = (field: string, why: string): StatusCause => {
   return { reason: 'FieldValueForbidden', field, message: `Forbidden: ${why}` };
 };
 
-interface Details {
-  readonly name?: string;
-  readonly group?: string;
-  readonly kind?: string;
-  readonly causes?: readonly StatusCause[];
-  readonly retryAfterSeconds?: number;
-}
-
 /** An error of the API server, with the Status that the client receives. `code` is the reason of the Status. */
 export class ApiError extends PlumblineError {
   readonly http: number;
-  readonly details: Details | undefined;
+  readonly details: JsonRecord | undefined;
 
-  constructor(http: number, reason: string, message: string, details?: Details, options?: ErrorOptions) {
+  constructor(http: number, reason: string, message: string, details?: JsonRecord, options?: ErrorOptions) {
     super(reason, message, options);
     this.http = http;
     this.details = details;
@@ -45,10 +33,16 @@ export class ApiError extends PlumblineError {
       status: 'Failure',
       message: this.message,
       reason: this.code,
-      ...(this.details && { details: JSON.parse(JSON.stringify(this.details)) as JsonRecord }),
+      ...(this.details && { details: this.details }),
       code: this.http,
     };
   }
+}
+
+/** For calls about an object that may be gone. */
+export function unlessNotFound(error: unknown): undefined {
+  if (error instanceof ApiError && error.http === 404) return undefined;
+  throw error;
 }
 
 type Named = Pick<ResourceType, 'plural' | 'kind' | 'group'>;
@@ -86,11 +80,14 @@ export const invalid = (type: Named, name: string, causes: readonly StatusCause[
   const texts = causes.map(({ field, message }) => (field === undefined ? message : `${field}: ${message}`));
   const list = texts.length === 1 ? texts[0] : `[${texts.join(', ')}]`;
   const message = `${qualified(type.kind, type)} "${name}" is invalid: ${list}`;
-  return new ApiError(422, 'Invalid', message, { ...detailsOf(type, name), kind: type.kind, causes });
+  return new ApiError(422, 'Invalid', message, { ...detailsOf(type, name), kind: type.kind, causes: [...causes] });
 };
 
 export const badRequest = (message: string, options?: ErrorOptions) =>
   new ApiError(400, 'BadRequest', message, undefined, options);
+
+export const undecodable = ({ kind, version }: Pick<ResourceType, 'kind' | 'version'>, why: string) =>
+  badRequest(`${kind} in version "${version}" cannot be handled as a ${kind}: ${why}`);
 
 export const internal = (message: string, options?: ErrorOptions) =>
   new ApiError(500, 'InternalError', `Internal error occurred: ${message}`, undefined, options);

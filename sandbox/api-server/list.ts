@@ -1,96 +1,42 @@
 import type { JsonRecord, KubeObject } from '../objects.ts';
-import { collectionOf, type ResourceType } from './built-in-types.ts';
+import { collectionOf } from './built-in-types.ts';
 import { badRequest, expired, forbiddenChange, invalid, type StatusCause, tooNew } from './errors.ts';
 import type { Exchange } from './requests.ts';
 import type { Predicate } from './selectors.ts';
 import type { Store } from './store.ts';
 
-export type IncludeObject = 'None' | 'Metadata' | 'Object';
-
-/** Whether a client requests a Table: the first supported media type of its Accept header decides. */
-export function wantsTable(accept: string | undefined): boolean {
-  for (const part of (accept ?? '').split(',')) {
-    const [media, ...parameters] = part.split(';').map((text) => text.trim());
-    if (media !== 'application/json' && media !== '*/*') continue;
-    const parameterValues = new Map(parameters.map((text) => text.split('=', 2) as [string, string]));
-    const as = parameterValues.get('as');
-    if (as === undefined) return false;
-    if (as === 'Table' && parameterValues.get('g') === 'meta.k8s.io' && parameterValues.get('v') === 'v1') return true;
-  }
-  return false;
-}
-
-export function tableOf(
-  type: ResourceType,
-  objects: readonly KubeObject[],
-  metadata: JsonRecord,
-  include: IncludeObject,
-): JsonRecord {
-  return {
-    kind: 'Table',
-    apiVersion: 'meta.k8s.io/v1',
-    metadata,
-    columnDefinitions: type.columns.map(({ name, type: kind = 'string', priority = 0 }) => ({
-      name,
-      type: kind,
-      format: name === 'Name' ? 'name' : '',
-      description: '',
-      priority,
-    })),
-    rows: objects.map((object) => ({
-      cells: type.columns.map((column) => column.cell(object, Date.now())),
-      ...(include !== 'None' && { object: include === 'Object' ? object : partial(object) }),
-    })),
-  };
-}
-
-function partial({ metadata }: KubeObject): JsonRecord {
-  return { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata };
-}
-
-export function includeOf(query: URLSearchParams): IncludeObject {
-  const include = query.get('includeObject');
-  return include === 'None' || include === 'Object' ? include : 'Metadata';
-}
-
 const LIST_OPTIONS = { kind: 'ListOptions', group: 'meta.k8s.io', plural: 'listoptions' };
-
-const matchIsForbidden = (why: string) => forbiddenChange('resourceVersionMatch', why);
 
 /** Source: k8s.io/apimachinery/pkg/apis/meta/internalversion/validation. @throws ApiError 422 */
 export function validateListOptions(query: URLSearchParams, isWatch: boolean): void {
-  const causes = isWatch ? watchCauses(query) : listCauses(query);
-  if (causes.length > 0) throw invalid(LIST_OPTIONS, '', causes);
-}
-
-function watchCauses(query: URLSearchParams): StatusCause[] {
   const match = query.get('resourceVersionMatch') ?? '';
+  const version = query.get('resourceVersion') ?? '';
   const sendsInitialEvents = query.get('sendInitialEvents') !== null;
-  if (sendsInitialEvents && match !== 'NotOlderThan') {
-    return [matchIsForbidden('sendInitialEvents requires setting resourceVersionMatch to NotOlderThan')];
-  }
-  if (!sendsInitialEvents && match !== '') {
-    return [matchIsForbidden('resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided')];
-  }
-  return [];
-}
-
-function listCauses(query: URLSearchParams): StatusCause[] {
-  const match = query.get('resourceVersionMatch') ?? '';
   const causes: StatusCause[] = [];
-  if (match !== '' && !query.get('resourceVersion')) {
-    causes.push(matchIsForbidden('resourceVersionMatch is forbidden unless resourceVersion is provided'));
+  const forbid = (field: string, isForbidden: boolean, why: string) => {
+    if (isForbidden) causes.push(forbiddenChange(field, why));
+  };
+  const forbidMatch = (isForbidden: boolean, why: string) => forbid('resourceVersionMatch', isForbidden, why);
+  if (isWatch) {
+    forbidMatch(
+      sendsInitialEvents && match !== 'NotOlderThan',
+      'sendInitialEvents requires setting resourceVersionMatch to NotOlderThan',
+    );
+    forbidMatch(
+      !sendsInitialEvents && match !== '',
+      'resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided',
+    );
+  } else {
+    const isSet = match !== '';
+    forbidMatch(isSet && version === '', 'resourceVersionMatch is forbidden unless resourceVersion is provided');
+    forbidMatch(isSet && !!query.get('continue'), 'resourceVersionMatch is forbidden when continue is provided');
+    forbidMatch(
+      match === 'Exact' && version === '0',
+      'resourceVersionMatch "exact" is forbidden for resourceVersion "0"',
+    );
+    forbid('sendInitialEvents', sendsInitialEvents, 'sendInitialEvents is forbidden for list');
   }
-  if (match !== '' && query.get('continue')) {
-    causes.push(matchIsForbidden('resourceVersionMatch is forbidden when continue is provided'));
-  }
-  if (match === 'Exact' && query.get('resourceVersion') === '0') {
-    causes.push(matchIsForbidden('resourceVersionMatch "exact" is forbidden for resourceVersion "0"'));
-  }
-  if (query.get('sendInitialEvents') !== null) {
-    causes.push(forbiddenChange('sendInitialEvents', 'sendInitialEvents is forbidden for list'));
-  }
-  return causes;
+  if (causes.length > 0) throw invalid(LIST_OPTIONS, '', causes);
 }
 
 /** Source of the form: k8s.io/apiserver/pkg/storage/continue.go */
@@ -108,16 +54,21 @@ const TOO_OLD =
 
 const writeToken = (token: ContinueToken) => Buffer.from(JSON.stringify(token)).toString('base64url');
 
+/** The objects of the route's namespace that a predicate selects. */
+export const selectedBy =
+  ({ route: { namespace } }: Exchange, matches: Predicate): Predicate =>
+  (object) =>
+    (namespace === undefined || object.metadata.namespace === namespace) && matches(object);
+
 /** One page of a collection's objects in the order of their keys, and the metadata of the list. */
-export function pageOf(store: Store, { query, route }: Exchange, matches: Predicate) {
-  const { type, namespace } = route;
+export function pageOf(store: Store, exchange: Exchange, matches: Predicate) {
+  const { query, route } = exchange;
   const token = readToken(query.get('continue') ?? '');
   const version = token?.rv ?? exactVersion(query) ?? store.version;
   if (version > store.version) throw tooNew(version, store.version);
-  const all = store.listAt(collectionOf(type), version);
+  const all = store.listAt(collectionOf(route.type), version);
   if (!all) throw expired(token ? TOO_OLD : `too old resource version: ${version} (${store.compacted})`);
-  const isSelected = (object: KubeObject) =>
-    (namespace === undefined || object.metadata.namespace === namespace) && matches(object);
+  const isSelected = selectedBy(exchange, matches);
   const entries = all.filter(([key, object]) => key >= (token?.start ?? '') && isSelected(object));
   // The cache of the API server, from which version 0 is served, has no pages.
   const limit = query.get('resourceVersion') === '0' ? 0 : readLimit(query);
@@ -130,16 +81,21 @@ export function pageOf(store: Store, { query, route }: Exchange, matches: Predic
       metadata['remainingItemCount'] = entries.length - page.length;
     }
   }
-  return { items: page.map(([, object]) => object), metadata };
+  return { items: page.map(([, object]): KubeObject => object), metadata };
 }
 
 /** The version that the list must show, if not the newest one. */
 function exactVersion(query: URLSearchParams): number | undefined {
-  const version = query.get('resourceVersion') ?? '';
   const isExact = query.get('resourceVersionMatch') === 'Exact' || readLimit(query) > 0;
-  if (version === '' || version === '0') return undefined;
+  const version = readVersion(query);
+  return isExact && version > 0 ? version : undefined;
+}
+
+/** 0 for any version. @throws ApiError 400 */
+export function readVersion(query: URLSearchParams): number {
+  const version = query.get('resourceVersion') || '0';
   if (!/^\d+$/.test(version)) throw badRequest(`invalid resource version: ${version}`);
-  return isExact ? Number(version) : undefined;
+  return Number(version);
 }
 
 function readLimit(query: URLSearchParams): number {

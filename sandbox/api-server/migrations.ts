@@ -17,16 +17,12 @@ export function admitMigration(store: Store, type: ResourceType, created: KubeOb
   const vmi = store.get(collectionOf(VIRTUAL_MACHINE_INSTANCES), `${namespace}/${vmiName}`) as KubeVmi | undefined;
   if (vmi === undefined) throw notFoundError(VIRTUAL_MACHINE_INSTANCES, vmiName);
   if (['Failed', 'Succeeded'].includes(vmi.status?.phase ?? '')) throw refuse('Cannot migrate VMI in finalized state.');
-  const unable = vmi.status?.conditions?.find(
-    (condition) => condition.type === 'LiveMigratable' && condition.status === 'False',
-  );
-  if (unable !== undefined) {
-    throw refuse(`Cannot migrate VMI, Reason: ${unable.reason}, Message: ${unable.message}`);
-  }
-  const active = store
-    .list(collectionOf(MIGRATIONS))
-    .map((object) => object as KubeMigration)
-    .find((one) => one.metadata.namespace === namespace && one.spec.vmiName === vmiName && isActive(one));
+  const unable = vmi.status?.conditions?.find(({ type, status }) => type === 'LiveMigratable' && status === 'False');
+  if (unable) throw refuse(`Cannot migrate VMI, Reason: ${unable.reason}, Message: ${unable.message}`);
+  const migrations = store.list(collectionOf(MIGRATIONS)) as KubeMigration[];
+  const active = migrations.find((migration) => {
+    return migration.metadata.namespace === namespace && migration.spec.vmiName === vmiName && isActive(migration);
+  });
   if (active !== undefined) {
     const which = `Active migration job (${active.metadata.name}) is currently already in progress for VMI ${vmiName}.`;
     throw refuse(`in-flight migration detected. ${which}`);

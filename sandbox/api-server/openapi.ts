@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { isRecord, type JsonRecord, type KubeObject } from '../objects.ts';
+import { isRecord, type JsonRecord, type KubeObject, listAt } from '../objects.ts';
 import { apiVersionOf, BUILT_IN_TYPES, type ResourceType } from './built-in-types.ts';
 import { type Components, REFERENCE, referenceOf, schemaFaults } from './schema-check.ts';
 
@@ -20,9 +20,8 @@ const apiVersionAt = (path: string) => path.slice(path.indexOf('/') + 1);
 export function createOpenApi(published: Components) {
   const kinds = new Map<string, string>();
   for (const [name, schema] of Object.entries(published)) {
-    const groupVersionKinds = schema['x-kubernetes-group-version-kind'];
-    for (const groupVersionKind of Array.isArray(groupVersionKinds) ? groupVersionKinds.filter(isRecord) : []) {
-      kinds.set(`${groupVersionKind.group}/${groupVersionKind.version}/${groupVersionKind.kind}`, name);
+    for (const { group, version, kind } of listAt(schema, 'x-kubernetes-group-version-kind').filter(isRecord)) {
+      kinds.set(`${group}/${version}/${kind}`, name);
     }
   }
 
@@ -55,10 +54,9 @@ export function createOpenApi(published: Components) {
   const index = (): JsonRecord => {
     const paths = new Set(BUILT_IN_TYPES.map((type) => `${type.group === '' ? 'api' : 'apis'}/${apiVersionOf(type)}`));
     const entries = [...paths].map((path) => {
-      const hash = createHash('sha256')
-        .update(JSON.stringify(documentOf(apiVersionAt(path))))
-        .digest('hex');
-      return [path, { serverRelativeURL: `${ROOT}/${path}?hash=${hash.toUpperCase()}` }] as const;
+      const document = JSON.stringify(documentOf(apiVersionAt(path)));
+      const hash = createHash('sha256').update(document).digest('hex').toUpperCase();
+      return [path, { serverRelativeURL: `${ROOT}/${path}?hash=${hash}` }] as const;
     });
     return { paths: Object.fromEntries(entries) };
   };
@@ -84,12 +82,10 @@ function openSchema({ group, version, kind }: ResourceType): JsonRecord {
   };
 }
 
-function referencesIn(schema: JsonRecord): string[] {
+/** The components to which a schema refers, directly and inside. */
+export function referencesIn(schema: JsonRecord): string[] {
   const reference = referenceOf(schema);
-  const inside = Object.values(schema).flatMap((value) => {
-    if (Array.isArray(value)) return value.filter(isRecord).flatMap(referencesIn);
-    return isRecord(value) ? referencesIn(value) : [];
-  });
+  const inside = Object.values(schema).flat().filter(isRecord).flatMap(referencesIn);
   return reference === undefined ? inside : [reference, ...inside];
 }
 

@@ -94,6 +94,9 @@ function mergeField(key: string, old: JsonValue | undefined, patch: JsonValue): 
   return mergeItems(key, Array.isArray(old) ? old : [], patch);
 }
 
+const keyOf = (list: string, item: JsonRecord) =>
+  MERGE_KEYS[list]?.map((name) => item[name]).find((value) => value !== undefined);
+
 function mergeItems(list: string, old: JsonValue[], patches: JsonRecord[]): JsonValue[] {
   const items = [...old];
   for (const patch of patches) {
@@ -102,19 +105,9 @@ function mergeItems(list: string, old: JsonValue[], patches: JsonRecord[]): Json
       throw badRequest(`map: ${JSON.stringify(patch)} does not contain declared merge key: ${MERGE_KEYS[list]?.[0]}`);
     }
     const index = items.findIndex((item) => isRecord(item) && keyOf(list, item) === key);
-    const item = items[index];
-    if (patch.$patch === 'delete') {
-      if (index >= 0) items.splice(index, 1);
-    } else if (index < 0 || !isRecord(item)) {
-      items.push(strategicMerge({}, patch));
-    } else {
-      items[index] = strategicMerge(item, patch);
-    }
+    const at = index < 0 ? items.length : index;
+    if (patch.$patch === 'delete') items.splice(at, 1);
+    else items[at] = strategicMerge((items[at] ?? {}) as JsonRecord, patch);
   }
   return items;
-}
-
-function keyOf(list: string, item: JsonRecord): JsonValue | undefined {
-  for (const name of MERGE_KEYS[list] ?? []) if (item[name] !== undefined) return item[name];
-  return undefined;
 }

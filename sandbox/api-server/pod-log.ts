@@ -22,7 +22,7 @@ export async function streamLog(deps: HandlerDeps, { query, response }: Exchange
   if (unsupported !== undefined) {
     throw badRequest(`the embedded API server has no ${unsupported} for logs; use tailLines, or read the whole log`);
   }
-  const path = deps.logFile?.(pod, container);
+  const path = deps.processes?.logFile(pod, container);
   if (path === undefined) {
     throw badRequest(`container "${container}" in pod "${name}" runs nothing here, and has no log: only daemons run`);
   }
@@ -33,8 +33,12 @@ export async function streamLog(deps: HandlerDeps, { query, response }: Exchange
     response.writeHead(200, { 'content-type': 'text/plain' });
     const start = tailLines === null ? 0 : await startOfTail(file, size, Number(tailLines));
     const end = start + Number(query.get('limitBytes') ?? Number.POSITIVE_INFINITY);
-    const position = await send(file, response, start, end);
-    if (query.get('follow') === 'true') await follow(deps, { file, path, position, end }, response);
+    let position = await send(file, response, start, end);
+    const sendMore = async () => {
+      position = await send(file, response, position, end);
+      return position >= end;
+    };
+    if (query.get('follow') === 'true') await follow(path, sendMore, response, deps.stopping);
     response.end();
   } finally {
     await file.close();
@@ -81,29 +85,19 @@ async function startOfTail(file: FileHandle, size: number, lines: number): Promi
   return 0;
 }
 
-interface Followed {
-  readonly file: FileHandle;
-  readonly path: string;
-  readonly position: number;
-  readonly end: number;
-}
-
-/** Until the client ends, or the server stops. */
-async function follow({ stopping }: HandlerDeps, { file, path, position, end }: Followed, response: ServerResponse) {
-  let sent = position;
+/** Until the client ends, the server stops, or the end is reached. */
+async function follow(path: string, sendMore: () => Promise<boolean>, response: ServerResponse, stopping: AbortSignal) {
   const changes = watch(path);
   await new Promise<void>((resolve) => {
+    const finish = () => resolve();
     let reading = Promise.resolve();
     const read = () => {
-      reading = reading.then(async () => {
-        sent = await send(file, response, sent, end);
-        if (sent >= end) resolve();
-      });
-      reading.catch(() => resolve());
+      reading = reading.then(sendMore).then((isComplete) => (isComplete ? finish() : undefined));
+      reading.catch(finish);
     };
-    changes.on('change', read).on('error', () => resolve());
-    response.once('close', resolve);
-    stopping.addEventListener('abort', () => resolve(), { once: true });
+    changes.on('change', read).on('error', finish);
+    response.once('close', finish);
+    stopping.addEventListener('abort', finish, { once: true });
     // What was written before the watch began.
     read();
   });

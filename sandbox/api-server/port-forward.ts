@@ -27,12 +27,8 @@ function connectPort(webSocket: WebSocket, port: number, local: number | undefin
   portBytes.writeUInt16LE(port);
   for (const channel of [DATA, ERROR]) send(channel, portBytes);
   const fail = () => {
-    send(
-      ERROR,
-      Buffer.from(
-        `failed to execute portforward in network namespace: dial tcp4 127.0.0.1:${port}: connection refused\n`,
-      ),
-    );
+    const dial = `dial tcp4 127.0.0.1:${port}: connection refused`;
+    send(ERROR, Buffer.from(`failed to execute portforward in network namespace: ${dial}\n`));
     webSocket.close();
   };
   if (local === undefined) {

@@ -1,16 +1,18 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { parseQuantity } from '../../model/quantity.ts';
 import {
+  at,
   type Container,
   isRecord,
   type JsonRecord,
-  type JsonValue,
   type KubeObject,
   type KubePod,
+  listAt,
   type Meta,
   sameJson,
 } from '../objects.ts';
 import type { ResourceType } from './built-in-types.ts';
+import type { DeleteOptions } from './call.ts';
 import { assertSame, badRequest, conflict, MODIFIED } from './errors.ts';
 
 /** RFC 3339. @param now milliseconds since 1970 */
@@ -24,16 +26,15 @@ function generateName(base: string): string {
   return base.slice(0, MAX_BASE_CHARACTERS) + suffix;
 }
 
+const DELETION = ['deletionTimestamp', 'deletionGracePeriodSeconds'] as const;
+const NOT_SET_BY_CLIENTS = ['resourceVersion', 'managedFields', 'selfLink', ...DELETION];
+
 /** A new object as it is stored: with defaults and system fields, without the client's status. */
 export function prepareCreate(type: ResourceType, sent: KubeObject): KubeObject {
   const object = structuredClone(sent);
   const { metadata } = object;
   if (metadata.resourceVersion) throw badRequest('resourceVersion should not be set on objects to be created');
-  delete metadata.resourceVersion;
-  delete metadata.deletionTimestamp;
-  delete metadata.deletionGracePeriodSeconds;
-  delete metadata.managedFields;
-  delete metadata.selfLink;
+  for (const field of NOT_SET_BY_CLIENTS) delete metadata[field];
   if (!metadata.name && metadata.generateName) metadata.name = generateName(metadata.generateName);
   metadata.uid = randomUUID();
   metadata.creationTimestamp = timestamp(Date.now());
@@ -49,8 +50,6 @@ export function prepareCreate(type: ResourceType, sent: KubeObject): KubeObject 
   return object;
 }
 
-const listOf = (value: JsonValue | undefined) => (Array.isArray(value) ? value : []) as Container[];
-
 export function applyDefaults(type: ResourceType, object: KubeObject): KubeObject {
   if (type.kind !== 'Pod' || !isRecord(object.spec)) return object;
   const { spec } = object as KubePod;
@@ -59,7 +58,7 @@ export function applyDefaults(type: ResourceType, object: KubeObject): KubeObjec
   spec.dnsPolicy ??= 'ClusterFirst';
   spec.schedulerName ??= 'default-scheduler';
   spec.securityContext ??= {};
-  for (const container of [...listOf(spec.containers), ...listOf(spec.initContainers)]) {
+  for (const container of [...listAt(spec, 'containers'), ...listAt(spec, 'initContainers')] as Container[]) {
     container.resources ??= {};
     const { limits } = container.resources;
     if (limits) container.resources.requests = { ...limits, ...container.resources.requests };
@@ -74,23 +73,12 @@ export function applyDefaults(type: ResourceType, object: KubeObject): KubeObjec
 }
 
 const SYSTEM_FIELDS = [
-  'uid',
-  'namespace',
-  'creationTimestamp',
-  'resourceVersion',
-  'generation',
-  'generateName',
-  'deletionTimestamp',
-  'deletionGracePeriodSeconds',
-] as const;
+  ...(['uid', 'namespace', 'creationTimestamp', 'resourceVersion', 'generation', 'generateName'] as const),
+  ...DELETION,
+];
 
 /** An update as it is stored: with the current system fields; spec and status change through their own paths. */
-export function prepareUpdate(
-  type: ResourceType,
-  subresource: string,
-  current: KubeObject,
-  sent: KubeObject,
-): KubeObject {
+export function prepareUpdate(type: ResourceType, subresource: string, current: KubeObject, sent: KubeObject) {
   const draft = structuredClone(sent);
   const old = current.metadata;
   const { metadata } = draft;
@@ -123,10 +111,9 @@ export function prepareUpdate(
 /** /status of a custom resource only changes the status; that of a built-in one also labels and annotations. */
 function statusUpdate(type: ResourceType, current: KubeObject, draft: KubeObject): KubeObject {
   const { status: _old, ...rest } = current;
-  const metadata = type.custom
-    ? current.metadata
-    : { ...draft.metadata, ownerReferences: current.metadata.ownerReferences ?? [] };
-  if (metadata.ownerReferences?.length === 0) delete (metadata as { ownerReferences?: unknown }).ownerReferences;
+  const { ownerReferences: _sent, ...sent } = draft.metadata;
+  const { ownerReferences = [] } = current.metadata;
+  const metadata = type.custom ? current.metadata : { ...sent, ...(ownerReferences.length > 0 && { ownerReferences }) };
   return { ...rest, metadata, ...(draft.status !== undefined && { status: draft.status }) } as KubeObject;
 }
 
@@ -154,4 +141,38 @@ function amount(text: string | undefined): bigint {
   } catch {
     return 0n;
   }
+}
+
+const hasFinalizers = ({ metadata }: KubeObject) => (metadata.finalizers?.length ?? 0) > 0;
+
+/** A marked object, which waits for its kubelet or its finalizers; `none` if it is marked already. @throws ApiError 409 */
+export function deletionOf(
+  type: ResourceType,
+  object: KubeObject,
+  options: DeleteOptions,
+): KubeObject | 'remove' | 'none' {
+  const { metadata } = object;
+  const { uid, resourceVersion } = options.preconditions ?? {};
+  assertSame(type, metadata.name, 'UID', uid, metadata.uid);
+  assertSame(type, metadata.name, 'ResourceVersion', resourceVersion, metadata.resourceVersion);
+  const grace = gracePeriodSeconds(type, object, options);
+  if (!hasFinalizers(object) && grace === 0) return 'remove';
+  if (metadata.deletionTimestamp !== undefined && (metadata.deletionGracePeriodSeconds ?? 0) <= grace) return 'none';
+  const marked = structuredClone(object);
+  marked.metadata.deletionTimestamp = timestamp(Date.now() + grace * 1000);
+  marked.metadata.deletionGracePeriodSeconds = grace;
+  return marked;
+}
+
+export function isFinished(object: KubeObject): boolean {
+  const { deletionTimestamp, deletionGracePeriodSeconds = 0 } = object.metadata;
+  return deletionTimestamp !== undefined && deletionGracePeriodSeconds === 0 && !hasFinalizers(object);
+}
+
+function gracePeriodSeconds(type: ResourceType, object: KubeObject, options: DeleteOptions): number {
+  if (type.kind !== 'Pod') return 0;
+  const phase = at(object, 'status', 'phase');
+  if (!at(object, 'spec', 'nodeName') || phase === 'Failed' || phase === 'Succeeded') return 0;
+  const podGracePeriod = at(object, 'spec', 'terminationGracePeriodSeconds');
+  return Math.max(0, options.gracePeriodSeconds ?? (typeof podGracePeriod === 'number' ? podGracePeriod : 30));
 }

@@ -52,8 +52,15 @@ export interface HandlerDeps {
   readonly registry: Registry;
   readonly bookmarkSeconds: number;
   readonly stopping: AbortSignal;
-  /** The file with the log of a container; undefined: it has none. */
-  readonly logFile: ((pod: KubePod, container: string) => string | undefined) | undefined;
+  readonly processes: ContainerProcesses | undefined;
+}
+
+/** Processes of this machine that stand for containers. */
+export interface ContainerProcesses {
+  /** The port on this machine for a port of the pod; undefined: nothing listens. */
+  localPort(pod: KubePod, port: number): number | undefined;
+  /** The file with the log of a container; undefined: no process of this machine stands for it. */
+  logFile(pod: KubePod, container: string): string | undefined;
 }
 
 export interface Exchange {
@@ -67,20 +74,20 @@ export interface Exchange {
 export function readDryRun(query: URLSearchParams): boolean {
   const values = query.getAll('dryRun');
   const wrong = values.find((value) => value !== 'All');
-  if (wrong !== undefined) {
-    throw badRequest(`dryRun: Unsupported value: ${JSON.stringify(wrong)}: supported values: "All"`);
-  }
+  if (wrong !== undefined) throw unsupported('dryRun', wrong, ['All']);
   return values.length > 0;
 }
 
 export function readFieldValidation(query: URLSearchParams): FieldValidation | undefined {
   const value = query.get('fieldValidation') ?? '';
   const validation = FIELD_VALIDATIONS.find((name) => name === value);
-  if (value !== '' && validation === undefined) {
-    const values = FIELD_VALIDATIONS.map((name) => JSON.stringify(name)).join(', ');
-    throw badRequest(`fieldValidation: Unsupported value: ${JSON.stringify(value)}: supported values: ${values}`);
-  }
+  if (value !== '' && validation === undefined) throw unsupported('fieldValidation', value, FIELD_VALIDATIONS);
   return validation;
+}
+
+function unsupported(option: string, value: string, supported: readonly string[]): ApiError {
+  const values = supported.map((name) => JSON.stringify(name)).join(', ');
+  return badRequest(`${option}: Unsupported value: ${JSON.stringify(value)}: supported values: ${values}`);
 }
 
 export function readSelectors({ query, route }: Exchange): Predicate {

@@ -16,10 +16,7 @@ const OF_NAMESPACES = new Set(['status', 'finalize']);
 const OF_KUBEVIRT = new Set(['virtualmachineinstances/unpause', 'virtualmachines/migrate']);
 
 export function findRoute(path: string): ApiRoute | undefined {
-  const parts = path
-    .split('/')
-    .filter((part) => part !== '')
-    .map(decodeURIComponent);
+  const parts = path.split('/').flatMap((part) => (part === '' ? [] : [decodeURIComponent(part)]));
   const core = parts[0] === 'api';
   if (!core && parts[0] !== 'apis') return undefined;
   const ofKubeVirt = parts[1] === VMI_SUBRESOURCES_GROUP;

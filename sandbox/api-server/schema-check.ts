@@ -1,4 +1,4 @@
-import { isRecord, type JsonRecord, type JsonValue } from '../objects.ts';
+import { at, isRecord, type JsonRecord, type JsonValue, listAt } from '../objects.ts';
 import type { StatusCause } from './errors.ts';
 
 /** Schemas with the names that they have in the documents of a real API server. */
@@ -8,8 +8,8 @@ export const REFERENCE = '#/components/schemas/';
 
 /** The component that a schema refers to, directly or through the only member of its allOf; undefined: none. */
 export function referenceOf(schema: JsonRecord): string | undefined {
-  const [only] = Array.isArray(schema.allOf) ? schema.allOf : [];
-  const reference = schema.$ref ?? (isRecord(only) ? only.$ref : undefined);
+  const [only] = listAt(schema, 'allOf');
+  const reference = schema.$ref ?? at(only, '$ref');
   return typeof reference === 'string' ? reference.slice(REFERENCE.length) : undefined;
 }
 
@@ -33,21 +33,21 @@ export function schemaFaults(
 ): SchemaFault[] {
   if (value === undefined || value === null) return [];
   const schema = components[referenceOf(reference) ?? ''] ?? reference;
-  const { items, required, enum: allowed } = schema;
-  const fault = (kind: SchemaFault['kind'], expected: string, at = path): SchemaFault[] => [
-    { kind, path: at, actual: typeOf(value), expected },
-  ];
+  const { items, enum: allowed } = schema;
+  const actual = typeOf(value);
+  const fault = (kind: SchemaFault['kind'], expected: string, at = path) => [{ kind, path: at, actual, expected }];
   const types = typesOf(schema);
   if (types.length > 0 && !types.some((type) => isOfType(value, type))) return fault('type', types.join(' or '));
-  if (Array.isArray(allowed) && !allowed.includes(value))
+  if (Array.isArray(allowed) && !allowed.includes(value)) {
     return fault('enum', allowed.map((member) => JSON.stringify(member)).join(', '));
+  }
   if (Array.isArray(value)) {
     if (!isRecord(items)) return [];
     return value.flatMap((item, index) => schemaFaults(item, items, components, `${path}[${index}]`));
   }
   if (!isRecord(value)) return [];
   const inside = (key: string) => (path === '' ? key : `${path}.${key}`);
-  const missing = (Array.isArray(required) ? required : []).filter((key) => value[String(key)] === undefined);
+  const missing = listAt(schema, 'required').filter((key) => value[String(key)] === undefined);
   const fields = Object.entries(value).flatMap(([key, item]) => {
     const declared = schemaOfField(schema, key);
     if (declared === 'none') return fault('unknown', '', inside(key));
@@ -59,18 +59,17 @@ export function schemaFaults(
 /** The error of a custom resource. Source: k8s.io/kube-openapi/pkg/validation/errors/schema.go */
 export function causeOf({ kind, path: field, actual, expected }: SchemaFault): StatusCause {
   if (kind === 'required') return { reason: 'FieldValueRequired', field, message: 'Required value' };
-  if (kind === 'enum')
+  if (kind === 'enum') {
     return { reason: 'FieldValueNotSupported', field, message: `Unsupported value: supported values: ${expected}` };
+  }
   const message = `Invalid value: "${actual}": ${field} in body must be of type ${expected}: "${actual}"`;
   return { reason: 'FieldValueTypeInvalid', field, message };
 }
 
 function typesOf(schema: JsonRecord): string[] {
   if (schema['x-kubernetes-int-or-string'] === true) return ['integer', 'string'];
-  const choices = [schema.oneOf, schema.anyOf].flatMap((list) => (Array.isArray(list) ? list : []));
-  return [schema, ...choices].flatMap((choice) =>
-    isRecord(choice) && typeof choice.type === 'string' ? [choice.type] : [],
-  );
+  const choices = [schema, ...listAt(schema, 'oneOf'), ...listAt(schema, 'anyOf')];
+  return choices.map((choice) => at(choice, 'type')).filter((type) => typeof type === 'string');
 }
 
 function typeOf(value: JsonValue): string {

@@ -8,24 +8,20 @@ type LabelTest = (labels: Readonly<Record<string, string>>) => boolean;
 
 /** Parses a label selector in text form: `a=b,c!=d,e in (f,g),h notin (i),j,!k`. */
 export function labelSelector(text: string): Predicate {
-  const tests = splitOutsideParentheses(text).map(labelTest);
+  // Commas inside parentheses separate values.
+  const parts = text.split(/,(?![^(]*\))/).filter((part) => part.trim() !== '');
+  const tests = parts.map(labelTest);
   return ({ metadata }) => tests.every((test) => test(metadata.labels ?? {}));
 }
 
 /** Compiles a LabelSelector object (`matchLabels`, `matchExpressions`); an empty one matches everything. */
 export function labelSelectorObject(selector: JsonRecord | undefined): LabelTest {
-  const tests: LabelTest[] = Object.entries((selector?.matchLabels ?? {}) as Record<string, string>).map(
-    ([key, value]) =>
-      (labels) =>
-        labels[key] === value,
-  );
-  for (const { key, operator, values = [] } of (selector?.matchExpressions ?? []) as {
-    key: string;
-    operator: string;
-    values?: string[];
-  }[]) {
-    tests.push(requirement(key, operator.toLowerCase(), values));
-  }
+  const matchLabels = Object.entries((selector?.matchLabels ?? {}) as Record<string, string>);
+  const expressions = (selector?.matchExpressions ?? []) as { key: string; operator: string; values?: string[] }[];
+  const tests = [
+    ...matchLabels.map(([key, value]) => requirement(key, 'in', [value])),
+    ...expressions.map(({ key, operator, values = [] }) => requirement(key, operator.toLowerCase(), values)),
+  ];
   return (labels) => tests.every((test) => test(labels));
 }
 
@@ -49,11 +45,8 @@ function labelTest(part: string): LabelTest {
   const set = /^(\S+)\s+(in|notin)\s+\(([^)]*)\)$/.exec(text);
   if (set) {
     const [, key = '', operator = '', list = ''] = set;
-    return requirement(
-      key,
-      operator,
-      list.split(',').map((value) => value.trim()),
-    );
+    const values = list.split(',').map((value) => value.trim());
+    return requirement(key, operator, values);
   }
   const equality = /^([^\s=!]+)\s*(==|=|!=)\s*([^\s=!]*)$/.exec(text);
   if (equality) {
@@ -65,21 +58,16 @@ function labelTest(part: string): LabelTest {
   throw badRequest(`unable to parse requirement: found '${text}'`);
 }
 
-function requirement(key: string, operator: string, values: readonly string[]): LabelTest {
-  switch (operator) {
-    case 'in':
-      return (labels) => labels[key] !== undefined && values.includes(labels[key]);
-    case 'notin':
-      return (labels) => labels[key] === undefined || !values.includes(labels[key]);
-    case 'exists':
-      return (labels) => labels[key] !== undefined;
-    case 'doesnotexist':
-      return (labels) => labels[key] === undefined;
-    default:
-      throw badRequest(`"${operator}" is not a valid label selector operator`);
-  }
-}
+/** By operator. @param value of the label; undefined: the object does not have it */
+const OPERATORS: Readonly<Record<string, (value: string | undefined, values: readonly string[]) => boolean>> = {
+  in: (value, values) => value !== undefined && values.includes(value),
+  notin: (value, values) => value === undefined || !values.includes(value),
+  exists: (value) => value !== undefined,
+  doesnotexist: (value) => value === undefined,
+};
 
-function splitOutsideParentheses(text: string): string[] {
-  return text.split(/,(?![^(]*\))/).filter((part) => part.trim() !== '');
+function requirement(key: string, operator: string, values: readonly string[]): LabelTest {
+  const test = Object.hasOwn(OPERATORS, operator) ? OPERATORS[operator] : undefined;
+  if (test === undefined) throw badRequest(`"${operator}" is not a valid label selector operator`);
+  return (labels) => test(labels[key], values);
 }

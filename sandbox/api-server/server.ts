@@ -8,15 +8,15 @@ import type { JsonRecord, KubePod } from '../objects.ts';
 import { createAdmission } from './admission.ts';
 import { NAMESPACES, PODS } from './built-in-types.ts';
 import type { User } from './call.ts';
-import { followDefinitions, isServed, servedTypes } from './definitions.ts';
+import { collectGarbage, followDefinitions } from './controllers.ts';
+import { isServed, servedTypes } from './definitions.ts';
 import { ApiError, internal, noSuchPath } from './errors.ts';
-import { collectGarbage } from './garbage-collector.ts';
 import { handleResource } from './handlers.ts';
 import { createOpenApi, type OpenApi } from './openapi.ts';
 import { forwardPort, refuseUpgrade } from './port-forward.ts';
 import { timestamp } from './preparation.ts';
 import { Registry } from './registry.ts';
-import { type HandlerDeps, sendJson } from './requests.ts';
+import { type ContainerProcesses, sendJson } from './requests.ts';
 import { discover, findRoute } from './routes.ts';
 import type { Components } from './schema-check.ts';
 import { Store } from './store.ts';
@@ -27,19 +27,17 @@ interface ApiServerOptions {
   readonly tokens?: Readonly<Record<string, User>>;
   /** Finds the address of a webhook's Service. Default: no Service has one. */
   readonly resolveService?: ServiceResolver;
-  /** The port on this machine for a port of a pod. Default: no port of a pod has a listener. */
-  readonly localPort?: (pod: KubePod, port: number) => number | undefined;
-  /** The file with the log of a container; undefined: it has none. Default: no container has one. */
-  readonly logFile?: (pod: KubePod, container: string) => string | undefined;
+  /** Default: no port of a pod has a listener, and no container a log. */
+  readonly processes?: ContainerProcesses | undefined;
   /** The response of a kubelet's /configz; undefined: there is no such kubelet. Default: there is none. */
   readonly configz?: (node: string) => JsonRecord | undefined;
-  readonly port?: number;
+  readonly port?: number | undefined;
   /** Number of changes that a watch may be behind before it gets 410. Default 5,000. */
   readonly history?: number;
   /** Seconds between watch bookmarks. Default 60, as in the API server; minimum above 0. */
   readonly bookmarkSeconds?: number;
   /** Schemas for OpenAPI clients and for the check of unknown fields. Default: none, and any field is accepted. */
-  readonly components?: Components;
+  readonly components?: Components | undefined;
   readonly onFault?: (error: unknown) => void;
 }
 
@@ -49,6 +47,9 @@ const ACCESS_REVIEW = { apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjec
 const ACCESS_REVIEWS = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
 const CONFIGZ = /^\/api\/v1\/nodes\/([^/]+)\/proxy\/configz$/;
 const BEARER = /^Bearer (.+)$/i;
+
+const apiError = (error: unknown) =>
+  error instanceof ApiError ? error : internal((error as Error).message, { cause: error });
 
 /**
  * An API server in memory on loopback HTTPS. It authenticates every caller and authorizes everything. Of what it
@@ -73,8 +74,7 @@ export class ApiServer {
     this.store = new Store(options.history);
     this.#webhooks = createWebhookClient(options.resolveService ?? (() => undefined));
     this.#openApi = createOpenApi(options.components ?? {});
-    const admission = createAdmission(this.store, this.#webhooks);
-    this.registry = new Registry({ store: this.store, admission, openApi: this.#openApi });
+    this.registry = new Registry(this.store, createAdmission(this.store, this.#webhooks), this.#openApi);
     this.#tokens = new Map(Object.entries(options.tokens ?? {}));
     const authority = createCertificateAuthority('plumbline-sandbox-ca');
     this.ca = authority.cert;
@@ -126,10 +126,7 @@ export class ApiServer {
 
   async #handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { pathname, searchParams: query } = new URL(request.url ?? '/', 'https://sandbox');
-    if (pathname === '/healthz' || pathname === '/livez' || pathname === '/readyz') {
-      response.end('ok');
-      return;
-    }
+    if (['/healthz', '/livez', '/readyz'].includes(pathname)) return void response.end('ok');
     const user = this.#authenticate(request);
     if (pathname === ACCESS_REVIEWS && request.method === 'POST') {
       // kubectl sends it as protobuf, and reads the status alone.
@@ -138,27 +135,29 @@ export class ApiServer {
     }
     const configz = this.#options.configz?.(CONFIGZ.exec(pathname)?.[1] ?? '');
     if (configz) return sendJson(response, 200, configz);
-    const discovered =
-      request.method === 'GET'
-        ? (discover(pathname, this.#url.slice('https://'.length), servedTypes(this.store)) ??
-          this.#openApi.document(pathname))
-        : undefined;
+    const discovered = request.method === 'GET' && this.#discover(pathname);
     if (discovered) return sendJson(response, 200, discovered);
     const route = findRoute(pathname);
     if (!route || !isServed(this.store, route.type)) throw noSuchPath();
-    const deps: HandlerDeps = {
+    const { bookmarkSeconds = 60, processes } = this.#options;
+    const deps = {
       store: this.store,
       registry: this.registry,
-      bookmarkSeconds: this.#options.bookmarkSeconds ?? 60,
+      bookmarkSeconds,
       stopping: this.#stopping.signal,
-      logFile: this.#options.logFile,
+      processes,
     };
     await handleResource(deps, { request, response, query, route, user });
   }
 
+  #discover(path: string): JsonRecord | undefined {
+    const address = this.#url.slice('https://'.length);
+    return discover(path, address, servedTypes(this.store)) ?? this.#openApi.document(path);
+  }
+
   #refuse(response: ServerResponse, error: unknown): void {
     if (!(error instanceof ApiError)) this.#options.onFault?.(error);
-    const refusal = error instanceof ApiError ? error : internal((error as Error).message, { cause: error });
+    const refusal = apiError(error);
     if (response.headersSent) response.destroy();
     else sendJson(response, refusal.http, refusal.toStatus());
   }
@@ -173,9 +172,9 @@ export class ApiServer {
       const pod = this.registry.get({ ...route, name: route.name, subresource: '' }) as KubePod;
       const ports = searchParams.getAll('ports');
       const port = ports.length === 1 ? Number(ports[0]) : Number.NaN;
-      forwardPort(request, socket, port, this.#options.localPort?.(pod, port));
+      forwardPort(request, socket, port, this.#options.processes?.localPort(pod, port));
     } catch (error) {
-      const { http, message } = error instanceof ApiError ? error : internal((error as Error).message);
+      const { http, message } = apiError(error);
       refuseUpgrade(socket, http, message);
     }
   }

@@ -1,8 +1,16 @@
 import type { IncomingMessage } from 'node:http';
-import { at, conditionsOf, type JsonValue, type KubePod, type KubeVmi, setCondition } from '../objects.ts';
+import {
+  at,
+  conditionsOf,
+  hasCondition,
+  type JsonValue,
+  type KubePod,
+  type KubeVmi,
+  setCondition,
+} from '../objects.ts';
 import { apiVersionOf, MIGRATIONS, VIRTUAL_MACHINE_INSTANCES } from './built-in-types.ts';
 import type { Call, DeleteOptions, Target } from './call.ts';
-import { ApiError, assertSame, badRequest, conflict } from './errors.ts';
+import { ApiError, assertSame, badRequest, conflict, unlessNotFound } from './errors.ts';
 import { timestamp } from './preparation.ts';
 import type { Registry } from './registry.ts';
 
@@ -36,23 +44,20 @@ export async function evictPod(registry: Registry, target: Target, body: JsonVal
     try {
       return registry.get(vmiTarget(name)) as KubeVmi;
     } catch (error) {
-      if (error instanceof ApiError && error.http === 404) return undefined;
-      throw error;
+      return unlessNotFound(error);
     }
   };
   const denial = evictionDenial(pod, findVmi);
-  if (denial?.evacuates !== undefined && !dryRun) await evacuate(registry, vmiTarget(denial.evacuates), call);
+  if (denial?.evacuates !== undefined && !dryRun) {
+    // Asks virt-controller to move the guest off its node.
+    await registry.change(vmiTarget(denial.evacuates), call, (current) => {
+      const vmi = structuredClone(current) as KubeVmi;
+      if (vmi.status?.nodeName !== undefined) vmi.status.evacuationNodeName = vmi.status.nodeName;
+      return vmi;
+    });
+  }
   assertEvictable(denial);
   await registry.delete(target, options, call);
-}
-
-/** Asks virt-controller to move the guest off its node. */
-async function evacuate(registry: Registry, target: Target, call: Call): Promise<void> {
-  await registry.change(target, call, (current) => {
-    const vmi = structuredClone(current) as KubeVmi;
-    if (vmi.status?.nodeName !== undefined) vmi.status.evacuationNodeName = vmi.status.nodeName;
-    return vmi;
-  });
 }
 
 export const VMI_SUBRESOURCES_GROUP = 'subresources.kubevirt.io';
@@ -91,19 +96,15 @@ export function assertAcceptsAnything({ headers: { accept = '*/*' } }: IncomingM
   if (!types.includes('*/*')) throw new ApiError(406, 'NotAcceptable', '406: Not Acceptable');
 }
 
+type Denial = { readonly why: string; readonly evacuates?: string };
+
 const EVICTION_WEBHOOK = 'virt-launcher-eviction-interceptor.kubevirt.io';
 
-/** `evacuates`: the VMI that is to leave its node first. */
-interface EvictionDenial {
-  readonly why: string;
-  readonly evacuates?: string;
-}
-
-/** Source: KubeVirt, pkg/virt-api/webhooks/validating-webhook/admitters/pod-eviction-admitter.go */
-export function evictionDenial(
-  pod: KubePod,
-  findVmi: (name: string) => KubeVmi | undefined,
-): EvictionDenial | undefined {
+/**
+ * Source: KubeVirt, pkg/virt-api/webhooks/validating-webhook/admitters/pod-eviction-admitter.go
+ * @returns why it is denied, and the VMI that is to leave its node first
+ */
+export function evictionDenial(pod: KubePod, findVmi: (name: string) => KubeVmi | undefined): Denial | undefined {
   const { labels = {}, annotations = {} } = pod.metadata;
   const name = annotations['kubevirt.io/domain'];
   const hasEnded = ['Failed', 'Succeeded'].includes(pod.status?.phase ?? '');
@@ -111,9 +112,7 @@ export function evictionDenial(
   const vmi = findVmi(name);
   if (vmi === undefined) return { why: `kubevirt failed getting the vmi: virtualmachineinstances "${name}" not found` };
   const strategy = at(vmi, 'spec', 'evictionStrategy');
-  const isMigratable = vmi.status?.conditions?.some(
-    ({ type, status }) => type === 'LiveMigratable' && status === 'True',
-  );
+  const isMigratable = hasCondition(vmi, 'LiveMigratable', 'True');
   if (strategy === 'LiveMigrate' && !isMigratable) {
     return { why: `VMI ${name} is configured with an eviction strategy but is not live-migratable` };
   }
@@ -124,7 +123,7 @@ export function evictionDenial(
   return { why: `Eviction triggered evacuation of VMI "${vmi.metadata.namespace}/${name}"`, evacuates: name };
 }
 
-export function assertEvictable(denial: EvictionDenial | undefined): void {
+export function assertEvictable(denial: Denial | undefined): void {
   if (denial === undefined) return;
   const message = `admission webhook "${EVICTION_WEBHOOK}" denied the request: ${denial.why}`;
   throw new ApiError(429, 'TooManyRequests', message);

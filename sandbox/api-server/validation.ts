@@ -7,33 +7,31 @@ import {
   type JsonValue,
   type KubeObject,
   type KubePod,
+  listAt,
   sameJson,
 } from '../objects.ts';
 import type { ResourceType } from './built-in-types.ts';
 import { definitionCauses } from './definitions.ts';
-import { badRequest, forbiddenChange, invalid, invalidValue, requiredValue, type StatusCause } from './errors.ts';
+import {
+  badRequest,
+  forbiddenChange,
+  invalid,
+  invalidValue,
+  requiredValue,
+  type StatusCause,
+  undecodable,
+} from './errors.ts';
 import { webhookConfigurationCauses } from './webhook-client.ts';
 
 const LABEL = '[a-z0-9]([-a-z0-9]*[a-z0-9])?';
 const SUBDOMAIN = `${LABEL}(\\.${LABEL})*`;
-const RULES = {
-  label: {
-    test: new RegExp(`^${LABEL}$`),
-    longest: 63,
-    message: `a lowercase RFC 1123 label must match '${LABEL}'`,
-  },
-  subdomain: {
-    test: new RegExp(`^${SUBDOMAIN}$`),
-    longest: 253,
-    message: `a lowercase RFC 1123 subdomain must match '${SUBDOMAIN}'`,
-  },
-} as const;
+const rule = (name: string, pattern: string, longest: number) => {
+  return { test: new RegExp(`^${pattern}$`), longest, message: `a lowercase RFC 1123 ${name} must match '${pattern}'` };
+};
+const RULES = { label: rule('label', LABEL, 63), subdomain: rule('subdomain', SUBDOMAIN, 253) };
 
 function podCauses(object: KubeObject): StatusCause[] {
-  const containers = at(object, 'spec', 'containers');
-  if (!Array.isArray(containers) || containers.length === 0) {
-    return [requiredValue('spec.containers')];
-  }
+  if (listAt(object, 'spec', 'containers').length === 0) return [requiredValue('spec.containers')];
   const { spec } = object as KubePod;
   const causes: StatusCause[] = [];
   const names = new Set<string>();
@@ -78,18 +76,16 @@ function resourceCauses(field: string, { resources }: Container): StatusCause[] 
   const limits = amounts('limits');
   for (const [name, request] of amounts('requests')) {
     const limit = limits.get(name);
-    const path = `${field}.requests`;
-    const value = resources?.requests?.[name];
-    const limitText = `${name} limit of ${resources?.limits?.[name]}`;
-    if (limit === undefined) {
-      if (isExtended(name)) {
-        causes.push(requiredValue(`${field}.limits`, 'Limit must be set for non overcommitable resources'));
-      }
-    } else if (isExtended(name) && request !== limit) {
-      causes.push(invalidValue(path, value, `must be equal to ${limitText}`));
-    } else if (request > limit) {
-      causes.push(invalidValue(path, value, `must be less than or equal to ${limitText}`));
+    const refuse = (rule: string) => {
+      const why = `must be ${rule} ${name} limit of ${resources?.limits?.[name]}`;
+      causes.push(invalidValue(`${field}.requests`, resources?.requests?.[name], why));
+    };
+    if (limit === undefined && isExtended(name)) {
+      causes.push(requiredValue(`${field}.limits`, 'Limit must be set for non overcommitable resources'));
     }
+    if (limit === undefined) continue;
+    if (isExtended(name) && request !== limit) refuse('equal to');
+    else if (request > limit) refuse('less than or equal to');
   }
   return causes;
 }
@@ -141,9 +137,8 @@ function checkTexts(metadata: JsonRecord): void {
   for (const field of ['labels', 'annotations']) {
     for (const [key, value] of Object.entries(isRecord(metadata[field]) ? metadata[field] : {})) {
       if (typeof value === 'string') continue;
-      throw badRequest(
-        `json: cannot unmarshal ${typeof value} into Go struct field ObjectMeta.metadata.${field} of type string (key ${key})`,
-      );
+      const goField = `Go struct field ObjectMeta.metadata.${field} of type string (key ${key})`;
+      throw badRequest(`json: cannot unmarshal ${typeof value} into ${goField}`);
     }
   }
 }
@@ -152,44 +147,35 @@ function checkMicroTimes(type: ResourceType, body: JsonRecord): void {
   for (const path of MICRO_TIMES[type.kind] ?? []) {
     const value = at(body, ...path.split('.'));
     if (value === undefined || value === null || (typeof value === 'string' && MICRO_TIME.test(value))) continue;
-    throw badRequest(
-      `${type.kind} in version "${type.version}" cannot be handled as a ${type.kind}: parsing time ${JSON.stringify(value)} as "2006-01-02T15:04:05.000000Z07:00": ${path} needs exactly six digits of fraction`,
-    );
+    const format = '"2006-01-02T15:04:05.000000Z07:00"';
+    const why = `parsing time ${JSON.stringify(value)} as ${format}: ${path} needs exactly six digits of fraction`;
+    throw undecodable(type, why);
   }
 }
 
+/** What is wrong with an object of a kind. @param old the object before an update */
+const KIND_CAUSES: Readonly<Record<string, (object: KubeObject, old?: KubeObject) => StatusCause[]>> = {
+  Pod: (pod, old) => [...podCauses(pod), ...(old ? podUpdateCauses(old, pod) : [])],
+  Lease: leaseCauses,
+  Event: (event, old) => (old ? [] : eventCauses(event)),
+  MutatingWebhookConfiguration: webhookConfigurationCauses,
+  ValidatingWebhookConfiguration: webhookConfigurationCauses,
+  CustomResourceDefinition: (definition, old) => (old ? [] : definitionCauses(definition)),
+};
+
 export function validate(type: ResourceType, object: KubeObject, old?: KubeObject): void {
-  const causes = [...nameCauses(type, object), ...kindCauses(type, object, old)];
+  const causes = [...nameCauses(type, object), ...(KIND_CAUSES[type.kind]?.(object, old) ?? [])];
   if (causes.length > 0) throw invalid(type, object.metadata.name ?? '', causes);
 }
 
 function nameCauses(type: ResourceType, { metadata }: KubeObject): StatusCause[] {
   if (!metadata.name) return [requiredValue('metadata.name', 'name or generateName is required')];
   const { test, longest, message } = RULES[type.names];
-  const causes: StatusCause[] = [];
-  if (metadata.name.length > longest) {
-    causes.push(invalidValue('metadata.name', metadata.name, `must be no more than ${longest} characters`));
-  }
-  if (!test.test(metadata.name)) causes.push(invalidValue('metadata.name', metadata.name, message));
-  return causes;
-}
-
-function kindCauses(type: ResourceType, object: KubeObject, old: KubeObject | undefined): StatusCause[] {
-  switch (type.kind) {
-    case 'Pod':
-      return [...podCauses(object), ...(old ? podUpdateCauses(old, object) : [])];
-    case 'Lease':
-      return leaseCauses(object);
-    case 'Event':
-      return old ? [] : eventCauses(object);
-    case 'MutatingWebhookConfiguration':
-    case 'ValidatingWebhookConfiguration':
-      return webhookConfigurationCauses(object);
-    case 'CustomResourceDefinition':
-      return old ? [] : definitionCauses(object);
-    default:
-      return [];
-  }
+  const faults = [
+    ...(metadata.name.length > longest ? [`must be no more than ${longest} characters`] : []),
+    ...(test.test(metadata.name) ? [] : [message]),
+  ];
+  return faults.map((why) => invalidValue('metadata.name', metadata.name, why));
 }
 
 function leaseCauses(object: KubeObject): StatusCause[] {

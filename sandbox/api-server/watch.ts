@@ -1,15 +1,16 @@
 import type { JsonRecord, KubeObject } from '../objects.ts';
-import { apiVersionOf, collectionOf, type ResourceType } from './built-in-types.ts';
+import { apiVersionOf, collectionOf } from './built-in-types.ts';
 import { endsType } from './definitions.ts';
-import { type ApiError, badRequest, expired, tooNew } from './errors.ts';
-import { type IncludeObject, includeOf, tableOf, wantsTable } from './list.ts';
+import { type ApiError, expired, tooNew } from './errors.ts';
+import { readVersion, selectedBy } from './list.ts';
 import type { Exchange, HandlerDeps } from './requests.ts';
 import type { Predicate } from './selectors.ts';
 import type { StoreChange } from './store.ts';
+import { tableOf, wantsTable } from './table.ts';
 
 interface WatchEvent {
-  readonly type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR';
-  readonly object: JsonRecord;
+  readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
+  readonly object: KubeObject;
 }
 
 /** Seconds from the last bookmark to the end of a watch, as in the API server. */
@@ -25,129 +26,88 @@ const INITIAL_EVENTS_END = { 'k8s.io/initial-events-end': 'true' };
  * ends them (a watch list); there is no other bookmark before a change. It ends with its time, its client, the server or
  * the definition of its type, and remembers the version of the last change of its collection.
  */
-export class WatchStream {
-  readonly #deps: HandlerDeps;
-  readonly #exchange: Exchange;
-  readonly #matches: Predicate;
-  readonly #asTable: boolean;
-  readonly #isBookmarked: boolean;
-  #latest: number;
+export function startWatch(deps: HandlerDeps, exchange: Exchange, matches: Predicate): void {
+  const { store, stopping, bookmarkSeconds } = deps;
+  const { request, response, query, route } = exchange;
+  const { type } = route;
+  const collection = collectionOf(type);
+  const asTable = wantsTable(request.headers.accept);
+  const isBookmarked = query.get('allowWatchBookmarks') === 'true' && !asTable;
+  const isVisible = selectedBy(exchange, matches);
+  const from = readVersion(query);
+  let latest = from || store.version;
 
-  constructor(deps: HandlerDeps, exchange: Exchange, matches: Predicate) {
-    this.#deps = deps;
-    this.#exchange = exchange;
-    this.#matches = matches;
-    this.#asTable = wantsTable(exchange.request.headers.accept);
-    this.#isBookmarked = exchange.query.get('allowWatchBookmarks') === 'true' && !this.#asTable;
-    const version = readVersion(exchange.query);
-    this.#latest = version || deps.store.version;
-    exchange.response.writeHead(200, { 'content-type': 'application/json' });
-    exchange.response.flushHeaders();
-    const error = this.#sendEarlier(version);
-    if (error === undefined) {
-      this.#follow();
-      return;
-    }
-    this.#send({ type: 'ERROR', object: error.toStatus() });
-    exchange.response.end();
-  }
+  const write = (event: { readonly type: string; readonly object: JsonRecord }) => {
+    // Changes can still arrive between the end of the watch and the close of its connection.
+    if (!response.writableEnded && !response.destroyed) response.write(`${JSON.stringify(event)}\n`);
+  };
+  const send = ({ type: change, object }: WatchEvent) => {
+    const metadata = { resourceVersion: object.metadata.resourceVersion ?? '' };
+    write({ type: change, object: asTable ? tableOf(type, [object], metadata, query) : object });
+  };
+  const bookmark = (annotations?: JsonRecord) => {
+    const resourceVersion = String(latest);
+    const metadata = { resourceVersion, creationTimestamp: null, ...(annotations && { annotations }) };
+    write({ type: 'BOOKMARK', object: { kind: type.kind, apiVersion: apiVersionOf(type), metadata } });
+  };
+  const forward = (change: StoreChange) => {
+    // After the deletions of the type's objects, which follow.
+    if (endsType(change, type)) queueMicrotask(() => response.end());
+    if (change.collection !== collection) return;
+    latest = change.version;
+    const event = visibleEvent(change, isVisible);
+    if (event) send(event);
+  };
 
   /** Sends the existing objects, or the changes since a version. */
-  #sendEarlier(version: number): ApiError | undefined {
-    const { store } = this.#deps;
-    const { query, route } = this.#exchange;
-    const collection = collectionOf(route.type);
-    if (version > store.version) return tooNew(version, store.version);
+  const sendEarlier = (): ApiError | undefined => {
+    if (from > store.version) return tooNew(from, store.version);
     const sendInitialEvents = query.get('sendInitialEvents');
-    if (sendInitialEvents === 'true' || (sendInitialEvents === null && version === 0)) {
-      this.#latest = store.version;
-      for (const object of store.list(collection)) {
-        if (this.#isVisible(object)) this.#send({ type: 'ADDED', object });
-      }
-      if (sendInitialEvents === 'true' && this.#isBookmarked) this.#bookmark(INITIAL_EVENTS_END);
+    if (sendInitialEvents === 'true' || (sendInitialEvents === null && from === 0)) {
+      latest = store.version;
+      for (const object of store.list(collection).filter(isVisible)) send({ type: 'ADDED', object });
+      if (sendInitialEvents === 'true' && isBookmarked) bookmark(INITIAL_EVENTS_END);
       return undefined;
     }
-    const missed = version === 0 ? [] : store.since(collection, version);
-    if (!missed) return expired(`too old resource version: ${version} (${store.compacted})`);
-    for (const change of missed) this.#forward(change);
+    const missed = from === 0 ? [] : store.since(collection, from);
+    if (!missed) return expired(`too old resource version: ${from} (${store.compacted})`);
+    for (const change of missed) forward(change);
     return undefined;
-  }
+  };
 
-  #follow(): void {
-    const { store, stopping, bookmarkSeconds } = this.#deps;
-    const { query, response } = this.#exchange;
-    const unsubscribe = store.subscribe((change) => this.#forward(change));
-    const milliseconds = Number(query.get('timeoutSeconds') || DEFAULT_SECONDS) * 1000;
-    const end = () => response.end();
-    const timers = [setTimeout(end, milliseconds)];
-    if (this.#isBookmarked) {
-      const start = this.#latest;
-      const bookmarkIfNewer = () => this.#latest > start && this.#bookmark();
-      timers.push(setInterval(bookmarkIfNewer, bookmarkSeconds * 1000));
-      timers.push(setTimeout(bookmarkIfNewer, Math.max(0, milliseconds - BEFORE_END_SECONDS * 1000)));
-    }
-    stopping.addEventListener('abort', end);
-    response.once('close', () => {
-      for (const timer of timers) clearTimeout(timer);
-      stopping.removeEventListener('abort', end);
-      unsubscribe();
-    });
+  response.writeHead(200, { 'content-type': 'application/json' });
+  response.flushHeaders();
+  const error = sendEarlier();
+  if (error !== undefined) {
+    write({ type: 'ERROR', object: error.toStatus() });
+    response.end();
+    return;
   }
-
-  #forward(change: StoreChange): void {
-    const { route, response } = this.#exchange;
-    // After the deletions of the type's objects, which follow.
-    if (endsType(change, route.type)) queueMicrotask(() => response.end());
-    if (change.collection !== collectionOf(route.type)) return;
-    this.#latest = change.version;
-    const event = visibleEvent(change, (object) => this.#isVisible(object));
-    if (event) this.#send(event);
+  const unsubscribe = store.subscribe(forward);
+  const milliseconds = Number(query.get('timeoutSeconds') || DEFAULT_SECONDS) * 1000;
+  const end = () => response.end();
+  const timers = [setTimeout(end, milliseconds)];
+  if (isBookmarked) {
+    const start = latest;
+    const bookmarkIfNewer = () => latest > start && bookmark();
+    timers.push(setInterval(bookmarkIfNewer, bookmarkSeconds * 1000));
+    timers.push(setTimeout(bookmarkIfNewer, Math.max(0, milliseconds - BEFORE_END_SECONDS * 1000)));
   }
-
-  #isVisible(object: KubeObject | undefined): boolean {
-    const { namespace } = this.#exchange.route;
-    if (object === undefined || (namespace !== undefined && object.metadata.namespace !== namespace)) return false;
-    return this.#matches(object);
-  }
-
-  #bookmark(annotations?: JsonRecord): void {
-    const { type } = this.#exchange.route;
-    const resourceVersion = String(this.#latest);
-    const metadata = { resourceVersion, creationTimestamp: null, ...(annotations && { annotations }) };
-    this.#send({ type: 'BOOKMARK', object: { kind: type.kind, apiVersion: apiVersionOf(type), metadata } });
-  }
-
-  #send(event: WatchEvent): void {
-    const { response, query, route } = this.#exchange;
-    const eventOrRow = this.#asTable ? asTableEvent(event, route.type, includeOf(query)) : event;
-    // Changes can still arrive between the end of the watch and the close of its connection.
-    if (!response.writableEnded && !response.destroyed) response.write(`${JSON.stringify(eventOrRow)}\n`);
-  }
+  stopping.addEventListener('abort', end);
+  response.once('close', () => {
+    for (const timer of timers) clearTimeout(timer);
+    stopping.removeEventListener('abort', end);
+    unsubscribe();
+  });
 }
 
-function readVersion(query: URLSearchParams): number {
-  const version = query.get('resourceVersion') || '0';
-  if (!/^\d+$/.test(version)) throw badRequest(`invalid resource version: ${version}`);
-  return Number(version);
-}
-
-function asTableEvent(event: WatchEvent, type: ResourceType, include: IncludeObject): WatchEvent {
-  if (event.type === 'ERROR' || event.type === 'BOOKMARK') return event;
-  const row = event.object as KubeObject;
-  const metadata = { resourceVersion: row.metadata.resourceVersion ?? '' };
-  return { type: event.type, object: tableOf(type, [row], metadata, include) };
-}
-
-function visibleEvent(
-  change: StoreChange,
-  isVisible: (object: KubeObject | undefined) => boolean,
-): WatchEvent | undefined {
-  const now = change.type !== 'DELETED' && isVisible(change.object);
-  const before = isVisible(change.previous);
-  if (now) return { type: before ? 'MODIFIED' : 'ADDED', object: change.object };
-  if (!before || !change.previous) return undefined;
+function visibleEvent(change: StoreChange, isVisible: Predicate): WatchEvent | undefined {
+  const { type, object, previous } = change;
+  const before = previous !== undefined && isVisible(previous) ? previous : undefined;
+  if (type !== 'DELETED' && isVisible(object)) return { type: before ? 'MODIFIED' : 'ADDED', object };
+  if (!before) return undefined;
   // The last state that matched, with the version of the change that ended the match.
-  const { resourceVersion } = change.object.metadata;
-  const metadata = { ...change.previous.metadata, ...(resourceVersion !== undefined && { resourceVersion }) };
-  return { type: 'DELETED', object: { ...change.previous, metadata } };
+  const { resourceVersion } = object.metadata;
+  const metadata = { ...before.metadata, ...(resourceVersion !== undefined && { resourceVersion }) };
+  return { type: 'DELETED', object: { ...before, metadata } };
 }

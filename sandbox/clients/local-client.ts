@@ -1,18 +1,20 @@
+import { formatMicroTime } from '../../model/lease/timing.ts';
 import { NETWORKS_ANNOTATION, type NetworkRef, parseAttachments } from '../../model/networks/attachments.ts';
 import {
   apiVersionOf,
   collectionOf,
   EVENTS,
+  LEASES,
   NETWORK_ATTACHMENT_DEFINITIONS,
   PODS,
   type ResourceType,
 } from '../api-server/built-in-types.ts';
 import type { Call, DeleteOptions, User } from '../api-server/call.ts';
-import { ApiError } from '../api-server/errors.ts';
+import { ApiError, unlessNotFound } from '../api-server/errors.ts';
 import { timestamp } from '../api-server/preparation.ts';
 import type { ApiServer } from '../api-server/server.ts';
 import { bindPod } from '../api-server/subresources.ts';
-import type { JsonValue, KubeObject, KubePod } from '../objects.ts';
+import { at, type JsonValue, type KubeObject, type KubePod, type Meta } from '../objects.ts';
 
 export interface LocalChange<T> {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
@@ -34,11 +36,9 @@ export function createLocalClient(server: ApiServer, user: User) {
   const call: Call = { user, dryRun: false, warn: () => {} };
   // The only place that casts stored JSON to a typed view.
   const viewed = <T extends KubeObject>(object: KubeObject | undefined) => object as T;
-  const targetOf = (type: ResourceType, { metadata }: KubeObject) => ({
-    type,
-    namespace: type.namespaced ? metadata.namespace : undefined,
-    name: metadata.name,
-  });
+  const targetOf = (type: ResourceType, { metadata: { name, namespace } }: KubeObject) => {
+    return { type, name, namespace: type.namespaced ? namespace : undefined };
+  };
 
   const client = {
     get<T extends KubeObject>(type: ResourceType<T>, namespace: string | undefined, name: string): T | undefined {
@@ -59,12 +59,12 @@ export function createLocalClient(server: ApiServer, user: User) {
       subresource?: 'status',
     ): Promise<T> {
       const target = { ...targetOf(type, object), ...(subresource && { subresource }) };
-      const written = await registry.change(target, call, (current) => {
+      const edited = (current: KubeObject) => {
         const draft = structuredClone(current);
         change(viewed(draft));
         return draft;
-      });
-      return viewed(written);
+      };
+      return viewed(await registry.change(target, call, edited));
     },
     async delete(type: ResourceType, object: KubeObject, options: DeleteOptions = {}) {
       await registry.delete(targetOf(type, object), options, call).catch(unlessNotFound);
@@ -94,11 +94,6 @@ export function createLocalClient(server: ApiServer, user: User) {
   return client;
 }
 
-export function unlessNotFound(error: unknown): undefined {
-  if (error instanceof ApiError && error.http === 404) return undefined;
-  throw error;
-}
-
 export async function recordEvent(
   client: Pick<LocalClient, 'list' | 'edit' | 'create'>,
   component: string,
@@ -108,15 +103,9 @@ export async function recordEvent(
 ): Promise<void> {
   const { name, namespace, uid = '' } = involved.metadata;
   const home = namespace ?? 'default';
-  const before = client
-    .list(EVENTS)
-    .find(
-      (event) =>
-        event.metadata.namespace === home &&
-        event.message === message &&
-        event.reason === reason &&
-        (event.involvedObject as { uid?: string } | undefined)?.uid === uid,
-    );
+  const isSame = (event: KubeObject) =>
+    event.metadata.namespace === home && event.message === message && event.reason === reason;
+  const before = client.list(EVENTS).find((event) => isSame(event) && at(event, 'involvedObject', 'uid') === uid);
   if (before) {
     await client.edit(EVENTS, before, (event) => {
       event.count = Number(event.count ?? 1) + 1;
@@ -151,4 +140,55 @@ export async function recordEvent(
 export function undefinedNetwork(client: LocalClient, { metadata }: KubePod): NetworkRef | undefined {
   const attachments = parseAttachments(metadata.annotations?.[NETWORKS_ANNOTATION] ?? '', metadata.namespace ?? '');
   return attachments.find(({ namespace, name }) => !client.get(NETWORK_ATTACHMENT_DEFINITIONS, namespace, name));
+}
+
+export interface RenewedLeaseOptions {
+  readonly client: LocalClient;
+  readonly metadata: Meta & { readonly namespace: string };
+  readonly holder: string;
+  readonly durationSeconds: number;
+  readonly intervalSeconds: number;
+  readonly onFault: (error: unknown) => void;
+}
+
+/** A Lease that its only holder renews: of a kubelet for its node, or of a scheduler whose name nothing else has. */
+export class RenewedLease {
+  readonly #options: RenewedLeaseOptions;
+  #timer: NodeJS.Timeout | undefined;
+  #writing: Promise<void> = Promise.resolve();
+
+  constructor(options: RenewedLeaseOptions) {
+    this.#options = options;
+  }
+
+  async start(): Promise<void> {
+    const { holder, intervalSeconds, onFault } = this.#options;
+    await this.#write(holder);
+    this.#timer = setInterval(() => {
+      this.#writing = this.#write(holder).catch(onFault);
+    }, intervalSeconds * 1000);
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#writing;
+  }
+
+  async release(): Promise<void> {
+    await this.stop();
+    await this.#write('').catch(this.#options.onFault);
+  }
+
+  async #write(holderIdentity: string): Promise<void> {
+    const { client, metadata, durationSeconds } = this.#options;
+    const renewTime = formatMicroTime(BigInt(Date.now()) * 1000n);
+    const spec = { holderIdentity, leaseDurationSeconds: Math.round(durationSeconds), renewTime };
+    const lease: KubeObject = { apiVersion: apiVersionOf(LEASES), kind: LEASES.kind, metadata, spec };
+    if (!client.get(LEASES, metadata.namespace, metadata.name)) await client.create(LEASES, lease);
+    else {
+      await client.edit(LEASES, lease, (draft) => {
+        draft['spec'] = spec;
+      });
+    }
+  }
 }

@@ -16,20 +16,17 @@ const serviceAccount = (name: string, namespace = NAMESPACE): User => ({
   groups: ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, 'system:authenticated'],
 });
 
+/** The extender runs in the scheduler's pod. */
+const USERS = {
+  admin: { username: 'kubernetes-admin', groups: ['system:masters', 'system:authenticated'] },
+  webhook: serviceAccount('plumbline-webhook'),
+  'scheduler-plugin': serviceAccount('plumbline-scheduler'),
+};
+
 export function identityUser(identity: Identity): User {
-  switch (identity.kind) {
-    case 'admin':
-      return { username: 'kubernetes-admin', groups: ['system:masters', 'system:authenticated'] };
-    case 'webhook':
-      return serviceAccount('plumbline-webhook');
-    // The extender runs in the scheduler's pod.
-    case 'scheduler-plugin':
-      return serviceAccount('plumbline-scheduler');
-    case 'node-agent':
-      return { ...serviceAccount('plumbline-node-agent'), extra: { [NODE_NAME]: [identity.node] } };
-    case 'dpu':
-      return serviceAccount(identity.node, DPU_NAMESPACE);
-  }
+  if (!('node' in identity)) return USERS[identity.kind];
+  if (identity.kind === 'dpu') return serviceAccount(identity.node, DPU_NAMESPACE);
+  return { ...serviceAccount('plumbline-node-agent'), extra: { [NODE_NAME]: [identity.node] } };
 }
 
 export const nameOf = (identity: Identity) =>

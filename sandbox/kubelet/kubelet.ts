@@ -3,16 +3,13 @@ import { join } from 'node:path';
 import { parse } from 'yaml';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { NODES, PODS } from '../api-server/built-in-types.ts';
-import type { LocalChange, LocalClient } from '../clients/local-client.ts';
-import { RenewedLease } from '../clients/renewed-lease.ts';
+import { type LocalChange, type LocalClient, RenewedLease } from '../clients/local-client.ts';
 import type { JsonRecord, KubePod } from '../objects.ts';
 import { shortage } from '../pod-requests.ts';
-import { createDevicePlugins } from './device-plugins.ts';
-import { type Managers, openManagers } from './managers.ts';
+import { createDevicePlugins, createPodResources } from './grpc-apis.ts';
+import { type EmulatedKubeletSettings, kubeletConfiguration, type Managers, openManagers } from './managers.ts';
 import { type KubeletFacts, publishNode } from './node-object.ts';
-import { createPodResources } from './pod-resources.ts';
 import { type Containers, createPodWorker, NO_CONTAINERS, type PodWorker } from './pod-worker.ts';
-import { type EmulatedKubeletSettings, kubeletConfiguration } from './settings.ts';
 
 interface KubeletOptions {
   readonly name: string;
@@ -21,12 +18,12 @@ interface KubeletOptions {
   readonly directory: string;
   readonly client: LocalClient;
   /** Labels of the Node in addition to those of every emulated node. */
-  readonly labels?: Readonly<Record<string, string>>;
+  readonly labels?: Readonly<Record<string, string>> | undefined;
   /** Resources other than CPUs and plugins' devices. Default: 64Gi of memory, KubeVirt's kvm and tun. */
-  readonly resources?: Readonly<Record<string, string>>;
+  readonly resources?: Readonly<Record<string, string>> | undefined;
   readonly containers?: Containers;
   /** The result of a pod's readiness probes, read every second. Default: ready. */
-  readonly isReady?: (pod: KubePod) => boolean;
+  readonly isReady?: ((pod: KubePod) => boolean) | undefined;
   readonly retrySeconds?: number;
   readonly onFault?: (error: unknown) => void;
 }
@@ -52,29 +49,30 @@ export class EmulatedKubelet {
   readonly directory: string;
   readonly #options: KubeletOptions;
   readonly #onFault = (error: unknown): void => this.#options.onFault?.(error);
+  readonly #containers: Containers;
   readonly #facts: KubeletFacts;
   readonly #plugins: ReturnType<typeof createDevicePlugins>;
   readonly #worker: PodWorker;
   readonly #lease: RenewedLease;
-  readonly #ledger: PodLedger;
   readonly #podResources: ReturnType<typeof createPodResources>;
+  /** Until their release, each with the controller that aborts its start. */
+  readonly #admitted = new Map<string, { pod: KubePod; ending: AbortController }>();
+  readonly #refused = new Set<string>();
   #managers: Managers | undefined;
   #unfollow = () => {};
   #probing: NodeJS.Timeout | undefined;
-  /** The end of the last task: tasks that change the ledger do not overlap. */
+  /** The end of the last task: tasks that admit and release pods do not overlap. */
   #lastTask: Promise<unknown> = Promise.resolve();
 
   constructor(options: KubeletOptions) {
     const { name, settings, directory, client, labels = {}, retrySeconds = 2, containers = NO_CONTAINERS } = options;
     this.#options = options;
     this.directory = directory;
+    this.#containers = containers;
     this.#facts = { name, settings, labels, resources: { ...DEFAULT_RESOURCES, ...options.resources } };
-    this.#plugins = createDevicePlugins({
-      directory: join(directory, 'device-plugins'),
-      onDevices: (resource, devices) => {
-        this.#openManagers.setDevices(resource, devices);
-        this.#publish().catch(this.#onFault);
-      },
+    this.#plugins = createDevicePlugins(join(directory, 'device-plugins'), (resource, devices) => {
+      this.#openManagers.setDevices(resource, devices);
+      this.#publish().catch(this.#onFault);
     });
     this.#worker = createPodWorker({
       client,
@@ -84,27 +82,14 @@ export class EmulatedKubelet {
       isReady: options.isReady ?? (() => true),
       devicesOf: (uid, container) => this.#openManagers.state.devices.get(uid)?.get(container) ?? new Map(),
     });
-    this.#lease = new RenewedLease({
-      ...LEASE,
-      client,
-      metadata: { name, namespace: 'kube-node-lease' },
-      holder: name,
-      onFault: this.#onFault,
-    });
-    this.#ledger = new PodLedger({
-      name,
-      client,
-      containers,
-      onFault: this.#onFault,
-      worker: this.#worker,
-      managers: () => this.#openManagers,
-    });
+    const metadata = { name, namespace: 'kube-node-lease' };
+    this.#lease = new RenewedLease({ ...LEASE, client, metadata, holder: name, onFault: this.#onFault });
+    const { cpuManagerPolicy, host, reserved } = settings;
     this.#podResources = createPodResources({
       directory: join(directory, 'pod-resources'),
-      pods: () => this.#ledger.pods(),
+      pods: () => this.#pods(),
       state: () => this.#openManagers.state,
-      allocatableCpus:
-        settings.cpuManagerPolicy === 'static' ? settings.host.online.minus(settings.reserved) : CpuSet.EMPTY,
+      allocatableCpus: cpuManagerPolicy === 'static' ? host.online.minus(reserved) : CpuSet.EMPTY,
     });
   }
 
@@ -117,9 +102,9 @@ export class EmulatedKubelet {
     const { settings, client, isReady } = this.#options;
     await mkdir(this.directory, { recursive: true });
     await writeFile(join(this.directory, 'config.yaml'), kubeletConfiguration(settings));
-    const { allocate } = this.#plugins;
-    this.#managers = await openManagers({ settings, directory: this.directory, allocate });
-    this.#ledger.clear();
+    this.#managers = await openManagers(settings, this.directory, this.#plugins.allocate);
+    this.#admitted.clear();
+    this.#refused.clear();
     await this.#podResources.start();
     await this.#plugins.start();
     await this.#publish();
@@ -132,7 +117,7 @@ export class EmulatedKubelet {
 
   /** All containers of a pod exit with 0. Ignores pods that are not on this node. */
   async exit(podUID: string): Promise<void> {
-    const entry = this.#ledger.get(podUID);
+    const entry = this.#admitted.get(podUID);
     if (entry !== undefined) await this.#worker.complete(entry.pod);
   }
 
@@ -141,7 +126,7 @@ export class EmulatedKubelet {
     this.#unfollow();
     clearInterval(this.#probing);
     await this.#lease.stop();
-    this.#ledger.abandon();
+    for (const { ending } of this.#admitted.values()) ending.abort();
     await this.#plugins.stop();
     await this.#lastTask;
     await this.#podResources.stop();
@@ -150,6 +135,10 @@ export class EmulatedKubelet {
   get #openManagers(): Managers {
     if (this.#managers === undefined) throw new Error(`the kubelet of ${this.#options.name} has not been started`);
     return this.#managers;
+  }
+
+  #pods(): KubePod[] {
+    return [...this.#admitted.values()].map(({ pod }) => pod);
   }
 
   #publish(): Promise<void> {
@@ -161,7 +150,7 @@ export class EmulatedKubelet {
     const present = new Set(this.#options.client.list(PODS).map(({ metadata }) => metadata.uid));
     const { assignments, devices } = this.#openManagers.state;
     for (const uid of new Set([...assignments.keys(), ...devices.keys()])) {
-      if (!present.has(uid)) await this.#ledger.release(uid);
+      if (!present.has(uid)) await this.#release(uid);
     }
   }
 
@@ -171,15 +160,15 @@ export class EmulatedKubelet {
 
   #podChanged({ type, object: pod }: LocalChange<KubePod>): void {
     if (pod.spec.nodeName !== this.#options.name) return;
-    const ledger = this.#ledger;
     const uid = pod.metadata.uid ?? '';
     const phase = pod.status?.phase;
-    const entry = ledger.get(uid);
-    if (type === 'DELETED') this.#enqueue(() => ledger.release(uid));
+    const entry = this.#admitted.get(uid);
+    if (type === 'DELETED') this.#enqueue(() => this.#release(uid));
     else if (pod.metadata.deletionTimestamp)
-      this.#enqueue(() => ledger.release(uid).then(() => this.#worker.finish(pod)));
-    else if (phase === 'Failed' || phase === 'Succeeded') this.#enqueue(() => ledger.get(uid) && ledger.release(uid));
-    else if (entry === undefined) this.#enqueue(() => ledger.admit(pod));
+      this.#enqueue(() => this.#release(uid).then(() => this.#worker.finish(pod)));
+    else if (phase === 'Failed' || phase === 'Succeeded')
+      this.#enqueue(() => this.#admitted.has(uid) && this.#release(uid));
+    else if (entry === undefined) this.#enqueue(() => this.#admit(pod));
     else {
       entry.pod = pod;
       this.#worker.refresh(pod).catch(this.#onFault);
@@ -187,73 +176,37 @@ export class EmulatedKubelet {
   }
 
   #probe(): void {
-    for (const pod of this.#ledger.pods()) this.#worker.refresh(pod).catch(this.#onFault);
-  }
-}
-
-interface LedgerDeps extends Required<Pick<KubeletOptions, 'name' | 'client' | 'containers' | 'onFault'>> {
-  readonly worker: PodWorker;
-  readonly managers: () => Managers;
-}
-
-/**
- * The admitted and refused pods of one node. Owner: the kubelet, whose calls that change it must not overlap. End: the
- * release of a pod, or the next start of the kubelet.
- */
-class PodLedger {
-  readonly #deps: LedgerDeps;
-  /** Each with the controller that aborts its start. */
-  readonly #admitted = new Map<string, { pod: KubePod; ending: AbortController }>();
-  readonly #refused = new Set<string>();
-
-  constructor(deps: LedgerDeps) {
-    this.#deps = deps;
+    for (const pod of this.#pods()) this.#worker.refresh(pod).catch(this.#onFault);
   }
 
-  get(uid: string) {
-    return this.#admitted.get(uid);
-  }
-
-  pods(): KubePod[] {
-    return [...this.#admitted.values()].map(({ pod }) => pod);
-  }
-
-  async release(uid: string): Promise<void> {
+  async #release(uid: string): Promise<void> {
     this.#admitted.get(uid)?.ending.abort();
     this.#admitted.delete(uid);
     this.#refused.delete(uid);
-    await this.#deps.containers.stop(uid);
-    await this.#deps.managers().release(uid);
+    await this.#containers.stop(uid);
+    await this.#openManagers.release(uid);
   }
 
   /** Admits a pod or fails it. A pod that ran before a restart is checked again but not started again. */
-  async admit(pod: KubePod): Promise<void> {
-    const { name, client, managers, worker, onFault } = this.#deps;
+  async #admit(pod: KubePod): Promise<void> {
+    const { name, client } = this.#options;
     const { uid = '', namespace } = pod.metadata;
     if (this.#admitted.has(uid) || this.#refused.has(uid)) return;
     const current = client.get(PODS, namespace, pod.metadata.name);
     if (current?.metadata.uid !== uid || current.metadata.deletionTimestamp) return;
-    const outcome = await managers().admit(pod);
-    const devices = managers().state.devices.get(uid);
+    const managers = this.#openManagers;
+    const outcome = await managers.admit(pod);
+    const devices = managers.state.devices.get(uid);
     const node = client.get(NODES, undefined, name);
-    const refusal = outcome.admitted ? shortage(pod, this.pods(), node, devices) : outcome;
+    const refusal = outcome.admitted ? shortage(pod, this.#pods(), node, devices) : outcome;
     if (refusal) {
-      await managers().release(uid);
+      await managers.release(uid);
       this.#refused.add(uid);
-      await worker.reject(pod, refusal.reason, refusal.message);
+      await this.#worker.reject(pod, refusal.reason, refusal.message);
       return;
     }
     const ending = new AbortController();
     this.#admitted.set(uid, { pod, ending });
-    if (pod.status?.phase !== 'Running') worker.start(pod, ending.signal).catch(onFault);
-  }
-
-  clear(): void {
-    this.#admitted.clear();
-    this.#refused.clear();
-  }
-
-  abandon(): void {
-    for (const { ending } of this.#admitted.values()) ending.abort();
+    if (pod.status?.phase !== 'Running') this.#worker.start(pod, ending.signal).catch(this.#onFault);
   }
 }

@@ -1,15 +1,18 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { stringify } from 'yaml';
 import { DEVICE_CHECKPOINT_FILE } from '../../kube/kubelet-api/device-checkpoint.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
+import { PlumblineError } from '../../model/errors.ts';
+import type { Host } from '../../model/host.ts';
 import type { ContainerPlacement } from '../../model/kubelet/admission.ts';
 import type { Device } from '../../model/kubelet/devices.ts';
+import { createKubelet, type Kubelet } from '../../model/kubelet/kubelet.ts';
 import { podRequestOf } from '../../model/kubelet/pod-request.ts';
 import type { KubeletState } from '../../model/kubelet/state.ts';
 import { checkState } from '../../model/kubelet/static-policy.ts';
 import type { KubePod } from '../objects.ts';
 import { rpcText } from './pod-worker.ts';
-import { type EmulatedKubeletSettings, rulesOf } from './settings.ts';
 import {
   createStateFile,
   readDeviceCheckpoint,
@@ -22,14 +25,12 @@ import {
 /** The model decides; this code writes and notifies. Calls must not overlap, as in the kubelet. */
 export type Managers = Awaited<ReturnType<typeof openManagers>>;
 
-interface ManagersDeps {
-  readonly settings: EmulatedKubeletSettings;
-  readonly directory: string;
-  readonly allocate: (resource: string, deviceIds: readonly string[]) => Promise<void>;
-}
-
 /** @throws StateFileError if a kubelet would not start with the state file */
-export async function openManagers({ settings, directory, allocate }: ManagersDeps) {
+export async function openManagers(
+  settings: EmulatedKubeletSettings,
+  directory: string,
+  allocate: (resource: string, deviceIds: readonly string[]) => Promise<void>,
+) {
   const rules = rulesOf(settings);
   const statePath = join(directory, 'cpu_manager_state');
   const devicePath = join(directory, 'device-plugins', DEVICE_CHECKPOINT_FILE);
@@ -75,11 +76,8 @@ export async function openManagers({ settings, directory, allocate }: ManagersDe
         await give(uid, admission.containers);
       } catch (error) {
         await file.release(uid);
-        return {
-          admitted: false as const,
-          reason: 'UnexpectedAdmissionError',
-          message: `Allocate failed due to ${rpcText(error)}, which is unexpected`,
-        };
+        const message = `Allocate failed due to ${rpcText(error)}, which is unexpected`;
+        return { admitted: false as const, reason: 'UnexpectedAdmissionError', message };
       }
       // Plugins may have sent lists during the admission: their newest lists stay.
       state = { ...admission.state, pools: state.pools };
@@ -92,4 +90,47 @@ export async function openManagers({ settings, directory, allocate }: ManagersDe
       await writeDeviceCheckpoint(devicePath, state.devices);
     },
   };
+}
+
+export interface EmulatedKubeletSettings {
+  /** As in the Node's status. Default v1.36.0. */
+  readonly version: string;
+  readonly host: Host;
+  readonly reserved: CpuSet;
+  readonly cpuManagerPolicy: 'none' | 'static';
+  readonly cpuManagerPolicyOptions: Readonly<Record<string, string>>;
+  readonly topologyManagerPolicy: 'none' | 'best-effort' | 'restricted' | 'single-numa-node';
+  readonly topologyManagerScope: 'container' | 'pod';
+}
+
+class KubeletSettingsError extends PlumblineError {
+  constructor(message: string) {
+    super('kubelet-settings', message);
+  }
+}
+
+export function kubeletConfiguration(settings: EmulatedKubeletSettings): string {
+  const { reserved, cpuManagerPolicy, cpuManagerPolicyOptions, topologyManagerPolicy, topologyManagerScope } = settings;
+  return stringify({
+    apiVersion: 'kubelet.config.k8s.io/v1beta1',
+    kind: 'KubeletConfiguration',
+    reservedSystemCPUs: reserved.toString(),
+    cpuManagerPolicy,
+    ...(Object.keys(cpuManagerPolicyOptions).length > 0 && { cpuManagerPolicyOptions }),
+    topologyManagerPolicy,
+    topologyManagerScope,
+  });
+}
+
+/** @throws KubeletSettingsError if the model does not support the settings */
+export function rulesOf(settings: EmulatedKubeletSettings): Kubelet {
+  const rules = createKubelet({
+    version: settings.version,
+    host: settings.host,
+    reserved: settings.reserved,
+    cpuManager: { policy: settings.cpuManagerPolicy, options: settings.cpuManagerPolicyOptions },
+    topologyManager: { policy: settings.topologyManagerPolicy, scope: settings.topologyManagerScope },
+  });
+  if ('unpredictable' in rules) throw new KubeletSettingsError(rules.unpredictable);
+  return rules;
 }

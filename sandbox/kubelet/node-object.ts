@@ -1,10 +1,9 @@
-import type { Device } from '../../model/kubelet/devices.ts';
 import type { KubeletState } from '../../model/kubelet/state.ts';
 import { NODES } from '../api-server/built-in-types.ts';
 import { timestamp } from '../api-server/preparation.ts';
 import type { LocalClient } from '../clients/local-client.ts';
 import type { KubeNode } from '../objects.ts';
-import type { EmulatedKubeletSettings } from './settings.ts';
+import type { EmulatedKubeletSettings } from './managers.ts';
 
 export interface KubeletFacts {
   readonly name: string;
@@ -29,37 +28,28 @@ function nodeLabels({ name, settings, labels }: KubeletFacts): Record<string, st
   };
 }
 
-function nodeAmounts(
-  { settings, resources }: KubeletFacts,
-  devices: ReadonlyMap<string, readonly Device[]>,
-): { capacity: Amounts; allocatable: Amounts } {
+function nodeAmounts({ settings, resources }: KubeletFacts, pools: KubeletState['pools']) {
   const { host, reserved } = settings;
   const capacity: Amounts = { cpu: String(host.online.size), pods: '110', ...resources };
   const allocatable: Amounts = { ...capacity, cpu: String(host.online.minus(reserved).size) };
-  for (const [resource, list] of devices) {
-    capacity[resource] = String(list.length);
-    allocatable[resource] = String(list.filter(({ healthy }) => healthy).length);
+  for (const [resource, { devices }] of pools) {
+    capacity[resource] = String(devices.length);
+    allocatable[resource] = String(devices.filter(({ healthy }) => healthy).length);
   }
   return { capacity, allocatable };
 }
 
-function nodeObjectOf(facts: KubeletFacts, devices: ReadonlyMap<string, readonly Device[]>, now: string): KubeNode {
+function nodeObjectOf(facts: KubeletFacts, pools: KubeletState['pools'], now: string): KubeNode {
+  const times = { lastHeartbeatTime: now, lastTransitionTime: now };
   return {
     apiVersion: 'v1',
     kind: 'Node',
     metadata: { name: facts.name, labels: nodeLabels(facts) },
     spec: {},
     status: {
-      ...nodeAmounts(facts, devices),
+      ...nodeAmounts(facts, pools),
       conditions: [
-        {
-          type: 'Ready',
-          status: 'True',
-          reason: 'KubeletReady',
-          message: 'kubelet is posting ready status',
-          lastHeartbeatTime: now,
-          lastTransitionTime: now,
-        },
+        { type: 'Ready', status: 'True', reason: 'KubeletReady', message: 'kubelet is posting ready status', ...times },
       ],
       addresses: [{ type: 'Hostname', address: facts.name }],
       nodeInfo: {
@@ -78,18 +68,10 @@ function nodeObjectOf(facts: KubeletFacts, devices: ReadonlyMap<string, readonly
 }
 
 /** Creates or updates the Node. Devices without a registered plugin are not allocatable. */
-export async function publishNode(
-  client: LocalClient,
-  facts: KubeletFacts,
-  pools: KubeletState['pools'],
-): Promise<void> {
-  const devices = new Map([...pools].map(([resource, pool]) => [resource, pool.devices]));
-  const desired = nodeObjectOf(facts, devices, timestamp(Date.now()));
+export async function publishNode(client: LocalClient, facts: KubeletFacts, pools: KubeletState['pools']) {
+  const desired = nodeObjectOf(facts, pools, timestamp(Date.now()));
   const present = client.get(NODES, undefined, facts.name);
-  if (!present) {
-    await client.create(NODES, desired);
-    return;
-  }
+  if (!present) return void (await client.create(NODES, desired));
   await client.edit(NODES, present, (draft) => {
     draft.metadata.labels = { ...draft.metadata.labels, ...nodeLabels(facts) };
   });

@@ -1,5 +1,13 @@
 import type { EventContent } from '../clients/local-client.ts';
-import { conditionsOf, type JsonRecord, type KubePod, type ObjectCondition, setCondition } from '../objects.ts';
+import {
+  type Container,
+  conditionsOf,
+  hasCondition,
+  type JsonRecord,
+  type KubePod,
+  type ObjectCondition,
+  setCondition,
+} from '../objects.ts';
 
 export interface Obstacle {
   /** Empty: the pod has no sandbox. */
@@ -11,20 +19,14 @@ export interface Obstacle {
 
 /** Refused at admission, permanently. @param now RFC 3339, like all times here */
 export function setRejected(pod: KubePod, reason: string, message: string, now: string): void {
-  pod.status = {
-    ...pod.status,
-    phase: 'Failed',
-    reason,
-    message: `Pod was rejected: ${message}`,
-    startTime: now,
-    conditions: pod.status?.conditions ?? [],
-  };
+  const text = `Pod was rejected: ${message}`;
+  const { conditions = [] } = pod.status ?? {};
+  pod.status = { ...pod.status, phase: 'Failed', reason, message: text, startTime: now, conditions };
 }
 
 export function setWaiting(pod: KubePod, { container, reason, message }: Obstacle, now: string): void {
   pod.status = { ...pod.status, phase: 'Pending', startTime: pod.status?.startTime ?? now };
-  const conditions = conditionsOf(pod);
-  setAll(conditions, ['ContainersReady', 'Ready'], { status: 'False', reason: 'ContainersNotReady' }, now);
+  setAll(pod, ['ContainersReady', 'Ready'], { status: 'False', reason: 'ContainersNotReady' }, now);
   pod.status.containerStatuses = pod.spec.containers.map(({ name, image = '' }) => ({
     name,
     image,
@@ -47,13 +49,12 @@ export function setRunning(pod: KubePod, now: string, ready = true): void {
     podIP: pod.status?.podIP ?? POD_IP,
     podIPs: pod.status?.podIPs ?? [{ ip: POD_IP }],
   };
-  const conditions = conditionsOf(pod);
-  setAll(conditions, ['PodReadyToStartContainers', 'Initialized'], { status: 'True' }, now);
-  const running = (container: { name: string; image?: string }): JsonRecord => ({
-    name: container.name,
-    image: container.image ?? '',
+  setAll(pod, ['PodReadyToStartContainers', 'Initialized'], { status: 'True' }, now);
+  const running = ({ name, image = '' }: Container): JsonRecord => ({
+    name,
+    image,
     imageID: '',
-    containerID: `sandbox://${containerIdOf(pod.metadata.uid ?? '', container.name)}`,
+    containerID: `sandbox://${containerIdOf(pod.metadata.uid ?? '', name)}`,
     ready,
     started: true,
     restartCount: 0,
@@ -67,8 +68,7 @@ export function setRunning(pod: KubePod, now: string, ready = true): void {
 
 export function setSucceeded(pod: KubePod, now: string): void {
   pod.status = { ...pod.status, phase: 'Succeeded' };
-  const conditions = conditionsOf(pod);
-  setAll(conditions, ['ContainersReady', 'Ready'], { status: 'False', reason: 'PodCompleted' }, now);
+  setAll(pod, ['ContainersReady', 'Ready'], { status: 'False', reason: 'PodCompleted' }, now);
   for (const status of pod.status.containerStatuses ?? []) {
     status['ready'] = false;
     status['state'] = { terminated: { exitCode: 0, reason: 'Completed', finishedAt: now } };
@@ -80,32 +80,23 @@ export function containerIdOf(podUID: string, container: string): string {
   return `${podUID}-${container}`;
 }
 
+const gatesOpen = (pod: KubePod) =>
+  (pod.spec.readinessGates ?? []).every(({ conditionType }) => hasCondition(pod, conditionType, 'True'));
+
 /** Whether a running pod's Ready condition contradicts its probes and readiness gates. */
 export function isReadinessStale(pod: KubePod, containersReady = true): boolean {
-  const ready = pod.status?.conditions?.find(({ type }) => type === 'Ready');
-  return pod.status?.phase === 'Running' && (ready?.status === 'True') !== (containersReady && gatesOpen(pod));
+  return pod.status?.phase === 'Running' && hasCondition(pod, 'Ready', 'True') !== (containersReady && gatesOpen(pod));
 }
 
 export function setReady(pod: KubePod, now: string, containersReady = true): void {
-  const conditions = conditionsOf(pod);
   const unready = { status: 'False', reason: 'ContainersNotReady' };
   const gates = gatesOpen(pod) ? { status: 'True' } : { status: 'False', reason: 'ReadinessGatesNotReady' };
-  setAll(conditions, ['ContainersReady'], containersReady ? { status: 'True' } : unready, now);
-  setAll(conditions, ['Ready'], containersReady ? gates : unready, now);
+  setAll(pod, ['ContainersReady'], containersReady ? { status: 'True' } : unready, now);
+  setAll(pod, ['Ready'], containersReady ? gates : unready, now);
   for (const status of pod.status?.containerStatuses ?? []) status['ready'] = containersReady;
 }
 
-function gatesOpen({ spec, status }: KubePod): boolean {
-  return (spec.readinessGates ?? []).every(({ conditionType }) =>
-    status?.conditions?.some((condition) => condition.type === conditionType && condition.status === 'True'),
-  );
-}
-
-function setAll(
-  conditions: ObjectCondition[],
-  types: readonly string[],
-  rest: Omit<ObjectCondition, 'type'>,
-  now: string,
-): void {
-  for (const type of types) setCondition(conditions, { type, ...rest }, now);
+/** Sets conditions of these types, which are the same otherwise. */
+function setAll(pod: KubePod, types: readonly string[], condition: Omit<ObjectCondition, 'type'>, now: string): void {
+  for (const type of types) setCondition(conditionsOf(pod), { type, ...condition }, now);
 }

@@ -2,10 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { status } from '@grpc/grpc-js';
 import { KubeletApiError } from '../../kube/kubelet-api/transport.ts';
 import { PODS } from '../api-server/built-in-types.ts';
-import { ApiError } from '../api-server/errors.ts';
+import { ApiError, unlessNotFound } from '../api-server/errors.ts';
 import { timestamp } from '../api-server/preparation.ts';
-import type { EventContent } from '../clients/local-client.ts';
-import { type LocalClient, undefinedNetwork, unlessNotFound } from '../clients/local-client.ts';
+import { type EventContent, type LocalClient, undefinedNetwork } from '../clients/local-client.ts';
 import type { KubePod } from '../objects.ts';
 import {
   isReadinessStale,
@@ -23,10 +22,7 @@ export interface Containers {
   stop(podUID: string): Promise<void>;
 }
 
-export const NO_CONTAINERS: Containers = {
-  start: async () => undefined,
-  stop: async () => undefined,
-};
+export const NO_CONTAINERS: Containers = { start: async () => undefined, stop: async () => undefined };
 
 interface PodWorkerDeps {
   readonly client: LocalClient;
@@ -39,8 +35,6 @@ interface PodWorkerDeps {
 
 /** Each step of a pod writes what the user sees: the status, and Events about failures. */
 export type PodWorker = ReturnType<typeof createPodWorker>;
-
-const COMPONENT = 'kubelet';
 
 /** Multus creates no sandbox for a pod with an undefined network. Source: multus-cni, pkg/k8sclient/k8sclient.go */
 function networkFault(client: LocalClient, pod: KubePod): Obstacle | undefined {
@@ -57,7 +51,7 @@ function networkFault(client: LocalClient, pod: KubePod): Obstacle | undefined {
 export function createPodWorker(deps: PodWorkerDeps) {
   const { client, retrySeconds, preStart, containers, isReady, devicesOf } = deps;
   const time = () => timestamp(Date.now());
-  const recordEvent = (pod: KubePod, occurrence: EventContent) => client.record(COMPONENT, pod, occurrence);
+  const recordEvent = (pod: KubePod, occurrence: EventContent) => client.record('kubelet', pod, occurrence);
 
   const setStatus = async (pod: KubePod, change: (draft: KubePod) => void) => {
     const changeSamePod = (draft: KubePod) => draft.metadata.uid === pod.metadata.uid && change(draft);
@@ -73,12 +67,8 @@ export function createPodWorker(deps: PodWorkerDeps) {
           await preStart(resource, [...ids]);
         } catch (error) {
           const message = `device plugin PreStartContainer rpc failed with err: ${rpcText(error)}`;
-          return {
-            container: name,
-            reason: 'CreateContainerConfigError',
-            message,
-            event: { reason: 'Failed', message: `Error: ${message}` },
-          };
+          const event = { reason: 'Failed', message: `Error: ${message}` };
+          return { container: name, reason: 'CreateContainerConfigError', message, event };
         }
       }
     }
@@ -131,10 +121,8 @@ export function createPodWorker(deps: PodWorkerDeps) {
 /** As in Go: FailedPrecondition, and Canceled with one l. */
 function goName(code: number): string {
   const words = (status[code] ?? 'UNKNOWN').toLowerCase().split('_');
-  return words
-    .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
-    .join('')
-    .replace('Cancelled', 'Canceled');
+  const name = words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
+  return name.replace('Cancelled', 'Canceled');
 }
 
 /** A failed call in Go's format: `rpc error: code = FailedPrecondition desc = …`. */

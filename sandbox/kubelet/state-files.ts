@@ -40,10 +40,8 @@ export async function readStateFile(path: string, policyName: string): Promise<C
     throw new StateFileError(path, 'checkpoint is corrupted');
   }
   if (written !== policyName) {
-    throw new StateFileError(
-      path,
-      `configured policy "${policyName}" differs from state checkpoint policy "${written}"`,
-    );
+    const why = `configured policy "${policyName}" differs from state checkpoint policy "${written}"`;
+    throw new StateFileError(path, why);
   }
   const assignments = new Map(
     Object.entries(entries).map(([uid, containers]) => [
@@ -74,9 +72,6 @@ export async function createStateFile(path: string, policyName: string, initial:
   await write();
 
   return {
-    get state(): CpuState {
-      return { defaultSet, assignments };
-    },
     /** Removes CPUs from the shared pool, then adds them to the container: two writes. */
     async assign(uid: string, container: string, cpus: CpuSet) {
       defaultSet = defaultSet.minus(cpus);
@@ -129,11 +124,12 @@ export async function readDeviceCheckpoint(path: string): Promise<DeviceAllocati
   const text = await readIfPresent(path);
   const pods = new Map<string, Map<string, Map<string, ReadonlySet<string>>>>();
   if (text === undefined) return pods;
-  for (const entry of deviceCheckpoint.parse(JSON.parse(text)).Data.PodDeviceEntries ?? []) {
-    const containers = pods.get(entry.PodUID) ?? new Map<string, Map<string, ReadonlySet<string>>>();
-    const resources = containers.get(entry.ContainerName) ?? new Map<string, ReadonlySet<string>>();
-    resources.set(entry.ResourceName, new Set(Object.values(entry.DeviceIDs).flat()));
-    pods.set(entry.PodUID, containers.set(entry.ContainerName, resources));
+  for (const { PodUID, ContainerName, ResourceName, DeviceIDs } of deviceCheckpoint.parse(JSON.parse(text)).Data
+    .PodDeviceEntries ?? []) {
+    const containers = pods.get(PodUID) ?? new Map<string, Map<string, ReadonlySet<string>>>();
+    const resources = containers.get(ContainerName) ?? new Map<string, ReadonlySet<string>>();
+    resources.set(ResourceName, new Set(Object.values(DeviceIDs).flat()));
+    pods.set(PodUID, containers.set(ContainerName, resources));
   }
   return pods;
 }
@@ -141,12 +137,9 @@ export async function readDeviceCheckpoint(path: string): Promise<DeviceAllocati
 export async function writeDeviceCheckpoint(path: string, allocations: DeviceAllocations): Promise<void> {
   const entries = [...allocations].flatMap(([PodUID, containers]) =>
     [...containers].flatMap(([ContainerName, resources]) =>
-      [...resources].map(([ResourceName, ids]) => ({
-        PodUID,
-        ContainerName,
-        ResourceName,
-        DeviceIDs: { '-1': [...ids] },
-      })),
+      [...resources].map(([ResourceName, ids]) => {
+        return { PodUID, ContainerName, ResourceName, DeviceIDs: { '-1': [...ids] } };
+      }),
     ),
   );
   const checkpoint = { Data: { PodDeviceEntries: entries, RegisteredDevices: {} }, Checksum: 0 };

@@ -8,8 +8,9 @@ export async function writeSysfs(root: string, host: Host): Promise<void> {
   const files = new Map<string, string>();
   const cpus = 'devices/system/cpu';
   for (const list of ['online', 'present']) files.set(`${cpus}/${list}`, host.online.toString());
-  for (const cpu of host.cpus)
+  for (const cpu of host.cpus) {
     for (const [name, text] of cpuFiles(host, cpu)) files.set(`${cpus}/cpu${cpu.id}/${name}`, text);
+  }
   const nodes = 'devices/system/node';
   files.set(`${nodes}/online`, CpuSet.of(host.cells.map(({ id }) => id)).toString());
   for (const cell of host.cells) {

@@ -1,4 +1,5 @@
 import { filteringTaints, selectsNode, type Taint, toleratesAll } from '../../model/launcher/node-selection.ts';
+import { groupBy } from '../../model/lists.ts';
 import type { KubeNode, KubePod } from '../objects.ts';
 import { type Amounts, amountsOf, podRequests } from '../pod-requests.ts';
 import type { Extender } from './extender.ts';
@@ -19,26 +20,23 @@ const NOT_READY = 'node.kubernetes.io/not-ready';
 
 /** The filters of the default profile up to the first that refuses. */
 export function filterNode(pod: KubePod, requests: Amounts, node: KubeNode, load: Load): Misfit | undefined {
+  const unresolvable = (reason: string) => ({ reasons: [`node(s) ${reason}`], unresolvable: true });
   const tolerated = (taint: Taint) => toleratesAll(pod.spec.tolerations, [taint]);
-  if (!filteringTaints({ unschedulable: node.spec?.unschedulable }).every(tolerated)) {
-    return { reasons: ['node(s) were unschedulable'], unresolvable: true };
-  }
+  const { unschedulable } = node.spec ?? {};
+  if (!filteringTaints({ unschedulable }).every(tolerated)) return unresolvable('were unschedulable');
   const taint = filteringTaints({ taints: taintsOf(node) }).find((candidate) => !tolerated(candidate));
-  if (taint) {
-    return { reasons: [`node(s) had untolerated taint {${taint.key}: ${taint.value ?? ''}}`], unresolvable: true };
-  }
+  if (taint) return unresolvable(`had untolerated taint {${taint.key}: ${taint.value ?? ''}}`);
   const { name, labels = {} } = node.metadata;
-  if (!selectsNode(pod.spec, { name, label: (key) => labels[key] })) {
-    return { reasons: ["node(s) didn't match Pod's node affinity/selector"], unresolvable: true };
-  }
+  const isSelected = selectsNode(pod.spec, { name, label: (key) => labels[key] });
+  if (!isSelected) return unresolvable("didn't match Pod's node affinity/selector");
   return resourceMisfit(requests, node, load);
 }
 
 /** The taints of a node, including the one that the node lifecycle controller sets on a node that is not Ready. */
 function taintsOf({ spec, status }: KubeNode) {
-  const ready = status?.conditions?.find(({ type }) => type === 'Ready');
+  const isReady = status?.conditions?.some((one) => one.type === 'Ready' && one.status === 'True');
   const taints = spec?.taints ?? [];
-  return ready?.status === 'True' ? taints : [...taints, { key: NOT_READY, effect: 'NoSchedule' }];
+  return isReady ? taints : [...taints, { key: NOT_READY, effect: 'NoSchedule' }];
 }
 
 function resourceMisfit(requests: Amounts, { status }: KubeNode, { requested, pods }: Load): Misfit | undefined {
@@ -46,8 +44,8 @@ function resourceMisfit(requests: Amounts, { status }: KubeNode, { requested, po
   const reasons: string[] = [];
   let unresolvable = false;
   const allocatablePods = allocatable.get('pods');
-  if (allocatablePods !== undefined && BigInt(pods + 1) * 1_000_000_000n > allocatablePods)
-    reasons.push('Too many pods');
+  const hasRoom = allocatablePods === undefined || BigInt(pods + 1) * 1_000_000_000n <= allocatablePods;
+  if (!hasRoom) reasons.push('Too many pods');
   for (const [name, amount] of requests) {
     if (amount === 0n) continue;
     const total = allocatable.get(name) ?? 0n;
@@ -94,12 +92,7 @@ export async function chooseNode(
   return { node: best![0] };
 }
 
-async function filterBy(
-  extender: Extender,
-  pod: KubePod,
-  nodes: KubeNode[],
-  misfits: Map<string, Misfit>,
-): Promise<KubeNode[]> {
+async function filterBy(extender: Extender, pod: KubePod, nodes: KubeNode[], misfits: Map<string, Misfit>) {
   const { names, failed, unresolvable } = await extender.filter(pod, nodes);
   for (const [name, reason] of failed) misfits.set(name, { reasons: [reason], unresolvable: false });
   for (const [name, reason] of unresolvable) misfits.set(name, { reasons: [reason], unresolvable: true });
@@ -108,12 +101,7 @@ async function filterBy(
 }
 
 /** Adds the extenders' scores. A failed prioritize call only loses its scores. */
-async function addScores(
-  extender: Extender,
-  pod: KubePod,
-  nodes: readonly KubeNode[],
-  scores: Map<string, number>,
-): Promise<void> {
+async function addScores(extender: Extender, pod: KubePod, nodes: readonly KubeNode[], scores: Map<string, number>) {
   const extenderScores = await extender.prioritize(pod, nodes).catch(() => new Map<string, number>());
   for (const [name, score] of extenderScores) {
     const sum = scores.get(name);
@@ -125,20 +113,16 @@ async function addScores(
 export function fitErrorMessage(nodes: number, misfits: ReadonlyMap<string, Misfit>): string {
   if (nodes === 0) return '0/0 nodes are available: no nodes available to schedule pods.';
   const reasons = counted([...misfits.values()].flatMap((misfit) => misfit.reasons));
-  const preemption = counted(
-    [...misfits.values()].map(({ unresolvable }) =>
-      unresolvable ? 'Preemption is not helpful for scheduling' : 'No preemption victims found for incoming pod',
-    ),
-  );
+  const [unhelpful, none] = [
+    'Preemption is not helpful for scheduling',
+    'No preemption victims found for incoming pod',
+  ];
+  const preemption = counted([...misfits.values()].map(({ unresolvable }) => (unresolvable ? unhelpful : none)));
   const head = `0/${nodes} nodes are available`;
   return `${head}: ${reasons}. no new claims to deallocate, preemption: ${head}: ${preemption}.`;
 }
 
 function counted(texts: readonly string[]): string {
-  const counts = new Map<string, number>();
-  for (const text of texts) counts.set(text, (counts.get(text) ?? 0) + 1);
-  return [...counts]
-    .map(([text, count]) => `${count} ${text}`)
-    .sort()
-    .join(', ');
+  const counts = [...groupBy(texts, (text) => text)].map(([text, same]) => `${same.length} ${text}`);
+  return counts.sort().join(', ');
 }

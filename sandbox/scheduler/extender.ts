@@ -1,7 +1,7 @@
+import { parse } from 'yaml';
 import * as z from 'zod';
 import { PlumblineError } from '../../model/errors.ts';
 import type { JsonValue, KubeNode, KubePod } from '../objects.ts';
-import type { ExtenderConfiguration } from './configuration.ts';
 
 export type Extender = ReturnType<typeof createExtender>;
 
@@ -32,11 +32,7 @@ export function createExtender(config: ExtenderConfiguration) {
   };
 }
 
-async function post(
-  { urlPrefix, httpTimeout }: ExtenderConfiguration,
-  verb: string,
-  body: JsonValue,
-): Promise<unknown> {
+async function post({ urlPrefix, httpTimeout }: ExtenderConfiguration, verb: string, body: JsonValue) {
   const url = `${urlPrefix.replace(/\/+$/, '')}/${verb}`;
   const fail = (message: string, cause?: unknown) => new ExtenderError(urlPrefix, message, { cause });
   try {
@@ -73,17 +69,19 @@ const filterResult = z.object({
 /** Go decodes the score into an int64: a fraction invalidates the whole response. */
 const priorities = z.array(z.object({ Host: z.string(), Score: z.number().int() })).nullable();
 
+const malformed = (extender: string, verb: string, cause: z.ZodError) =>
+  new ExtenderError(extender, `${verb} reply: ${z.prettifyError(cause)}`, { cause });
+
 /** @throws ExtenderError if it is no ExtenderFilterResult, has an Error, or names a node that was not in the request */
 export function readFilterReply(extender: string, reply: unknown, offered: ReadonlySet<string>) {
   const result = filterResult.safeParse(reply);
-  if (!result.success)
-    throw new ExtenderError(extender, `filter reply: ${z.prettifyError(result.error)}`, { cause: result.error });
+  if (!result.success) throw malformed(extender, 'filter', result.error);
   const { Error: error, NodeNames, FailedNodes, FailedAndUnresolvableNodes } = result.data;
   if (error) throw new ExtenderError(extender, error);
   const names = NodeNames ?? [];
-  for (const name of names) {
-    if (offered.has(name)) continue;
-    throw new ExtenderError(extender, `claims a filtered node "${name}" which is not found in the input node list`);
+  const foreign = names.find((name) => !offered.has(name));
+  if (foreign !== undefined) {
+    throw new ExtenderError(extender, `claims a filtered node "${foreign}" which is not found in the input node list`);
   }
   return {
     names,
@@ -95,7 +93,77 @@ export function readFilterReply(extender: string, reply: unknown, offered: Reado
 /** Scores by node name. @throws ExtenderError if it is not an array of hosts with integer scores */
 export function readPrioritizeReply(extender: string, reply: unknown): ReadonlyMap<string, number> {
   const result = priorities.safeParse(reply);
-  if (!result.success)
-    throw new ExtenderError(extender, `prioritize reply: ${z.prettifyError(result.error)}`, { cause: result.error });
+  if (!result.success) throw malformed(extender, 'prioritize', result.error);
   return new Map((result.data ?? []).map(({ Host, Score }) => [Host, Score]));
 }
+
+/** Go's notation with a single unit (`5s`, `500ms`), converted to milliseconds. */
+const duration = z
+  .string()
+  .regex(/^\d+(ms|s)$/)
+  .transform((text) => Number.parseInt(text, 10) * (text.endsWith('ms') ? 1 : 1000));
+
+const extender = z.strictObject({
+  urlPrefix: z.url({ protocol: /^http$/ }),
+  filterVerb: z.string().optional(),
+  preemptVerb: z.string().optional(),
+  prioritizeVerb: z.string().optional(),
+  weight: z.number().int().optional(),
+  httpTimeout: duration.default(5_000),
+  nodeCacheCapable: z.literal(true, 'the sandbox supports only extenders with a cache of nodes'),
+  /** Not simulated, like `ignorable`: the extender is called for every pod. */
+  managedResources: z
+    .array(z.strictObject({ name: z.string(), ignoredByScheduler: z.boolean().default(false) }))
+    .default([]),
+  ignorable: z.boolean().default(false),
+});
+
+const leaderElection = z.strictObject({
+  leaderElect: z.boolean().default(true),
+  resourceNamespace: z.string().default('kube-system'),
+  resourceName: z.string().default('kube-scheduler'),
+  resourceLock: z.literal('leases').default('leases'),
+  leaseDuration: duration.default(15_000),
+  renewDeadline: duration.default(10_000),
+  retryPeriod: duration.default(2000),
+});
+
+/** Strict, like the real scheduler: it does not start with an unknown field in an extender. */
+const configuration = z.object({
+  apiVersion: z.literal('kubescheduler.config.k8s.io/v1'),
+  kind: z.literal('KubeSchedulerConfiguration'),
+  leaderElection: leaderElection.optional(),
+  profiles: z.array(z.looseObject({ schedulerName: z.string().default('default-scheduler') })).optional(),
+  extenders: z
+    .array(
+      extender.refine(
+        (settings) => !settings.prioritizeVerb || (settings.weight ?? 0) > 0,
+        'a prioritizeVerb needs a positive weight',
+      ),
+    )
+    .default([]),
+  podInitialBackoffSeconds: z.number().int().min(1).default(1),
+  podMaxBackoffSeconds: z.number().int().min(1).default(10),
+});
+
+export type SchedulerConfiguration = Readonly<z.infer<typeof configuration>>;
+export type ExtenderConfiguration = Readonly<z.infer<typeof extender>>;
+
+class SchedulerConfigurationError extends PlumblineError {
+  constructor(message: string, cause: z.ZodError) {
+    super('scheduler-configuration', message, { cause });
+  }
+}
+
+/** @param source YAML text or an object @throws SchedulerConfigurationError naming every field that is refused */
+export function parseSchedulerConfiguration(source: unknown): SchedulerConfiguration {
+  const result = configuration.safeParse(typeof source === 'string' ? parse(source) : source);
+  if (result.success) return result.data;
+  const issues = result.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
+  throw new SchedulerConfigurationError(`KubeSchedulerConfiguration: ${issues.join('; ')}`, result.error);
+}
+
+export const DEFAULT_CONFIGURATION: SchedulerConfiguration = parseSchedulerConfiguration({
+  apiVersion: 'kubescheduler.config.k8s.io/v1',
+  kind: 'KubeSchedulerConfiguration',
+});

@@ -38,12 +38,9 @@ export class RequiredPodAffinity {
     const isIn = (topologies: ReadonlySet<string>) =>
       Object.entries(labels).some(([key, value]) => topologies.has(`${key}=${value}`));
     if (!this.#isNear(labels)) return { reasons: ["node(s) didn't match pod affinity rules"], unresolvable: true };
-    if (isIn(this.#excludedIn)) {
-      return { reasons: ["node(s) didn't match pod anti-affinity rules"], unresolvable: false };
-    }
-    if (isIn(this.#unwelcomeIn)) {
-      return { reasons: ["node(s) didn't satisfy existing pods anti-affinity rules"], unresolvable: false };
-    }
+    const resolvable = (reason: string) => ({ reasons: [reason], unresolvable: false });
+    if (isIn(this.#excludedIn)) return resolvable("node(s) didn't match pod anti-affinity rules");
+    if (isIn(this.#unwelcomeIn)) return resolvable("node(s) didn't satisfy existing pods anti-affinity rules");
     return undefined;
   }
 

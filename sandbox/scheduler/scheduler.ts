@@ -3,32 +3,17 @@ import { hostname } from 'node:os';
 import { groupBy } from '../../model/lists.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
 import { NAMESPACES, NODES, PODS } from '../api-server/built-in-types.ts';
+import { unlessNotFound } from '../api-server/errors.ts';
 import { timestamp } from '../api-server/preparation.ts';
-import { type LocalChange, type LocalClient, unlessNotFound } from '../clients/local-client.ts';
-import { RenewedLease, type RenewedLeaseOptions } from '../clients/renewed-lease.ts';
+import { type LocalChange, type LocalClient, RenewedLease, type RenewedLeaseOptions } from '../clients/local-client.ts';
 import { conditionsOf, type KubeNode, type KubePod, setCondition } from '../objects.ts';
 import { plus, podRequests } from '../pod-requests.ts';
-import { DEFAULT_CONFIGURATION, type SchedulerConfiguration } from './configuration.ts';
 import { chooseNode, fitErrorMessage, type Snapshot } from './decision.ts';
-import { createExtender } from './extender.ts';
+import { createExtender, DEFAULT_CONFIGURATION, type SchedulerConfiguration } from './extender.ts';
 import { RequiredPodAffinity } from './pod-affinity.ts';
 import { createSchedulingQueue, nodeWakes, podChangedItself, podWakes } from './scheduling-queue.ts';
 
 const COMPONENT = 'default-scheduler';
-
-async function reportFailure(
-  client: LocalClient,
-  pod: KubePod,
-  reason: 'Unschedulable' | 'SchedulerError',
-  message: string,
-): Promise<void> {
-  const change = (draft: KubePod) => {
-    const condition = { type: 'PodScheduled', status: 'False', reason, message };
-    setCondition(conditionsOf(draft), condition, timestamp(Date.now()));
-  };
-  await client.edit(PODS, pod, change, 'status').catch(unlessNotFound);
-  await client.record(COMPONENT, pod, { type: 'Warning', reason: 'FailedScheduling', message });
-}
 
 interface SchedulerOptions {
   readonly client: LocalClient;
@@ -68,12 +53,9 @@ export class Scheduler {
     this.#client = client;
     this.#onFault = onFault;
     this.#extenders = configuration.extenders.map((extender) => createExtender(extender));
-    this.#names = schedulerNames(configuration);
-    this.#queue = createSchedulingQueue({
-      nowSeconds: monotonicSeconds,
-      initialBackoffSeconds: configuration.podInitialBackoffSeconds,
-      maxBackoffSeconds: configuration.podMaxBackoffSeconds,
-    });
+    this.#names = new Set(configuration.profiles?.map(({ schedulerName }) => schedulerName) ?? [COMPONENT]);
+    const { podInitialBackoffSeconds, podMaxBackoffSeconds } = configuration;
+    this.#queue = createSchedulingQueue(monotonicSeconds, podInitialBackoffSeconds, podMaxBackoffSeconds);
     this.#lease = leaseOf(configuration, options.hostName ?? hostname(), { client, onFault });
   }
 
@@ -153,7 +135,7 @@ export class Scheduler {
       }
       this.#queue.unschedulable(uid);
       const message = fitErrorMessage(this.#nodes.size, decision.misfits);
-      await reportFailure(this.#client, pod, 'Unschedulable', message);
+      await this.#report(pod, 'Unschedulable', message);
     } catch (error) {
       await this.#fail(pod, error);
     }
@@ -173,16 +155,22 @@ export class Scheduler {
   async #fail(pod: KubePod, error: unknown): Promise<void> {
     this.#onFault(error);
     this.#queue.failed(pod.metadata.uid ?? '');
-    await reportFailure(this.#client, pod, 'SchedulerError', (error as Error).message);
+    await this.#report(pod, 'SchedulerError', (error as Error).message);
+  }
+
+  /** Why a pod waits, in a condition and an Event. */
+  async #report(pod: KubePod, reason: 'Unschedulable' | 'SchedulerError', message: string): Promise<void> {
+    const condition = { type: 'PodScheduled', status: 'False', reason, message };
+    const change = (draft: KubePod) => setCondition(conditionsOf(draft), condition, timestamp(Date.now()));
+    await this.#client.edit(PODS, pod, change, 'status').catch(unlessNotFound);
+    await this.#client.record(COMPONENT, pod, { type: 'Warning', reason: 'FailedScheduling', message });
   }
 
   #snapshotFor(pod: KubePod): Snapshot {
-    const byNode = groupBy(
-      [...this.#pods.values()],
-      (pod) => pod.spec.nodeName || this.#assumed.get(pod.metadata.uid ?? '') || '',
-    );
+    const nodeOf = ({ spec, metadata }: KubePod) => spec.nodeName || this.#assumed.get(metadata.uid ?? '') || '';
+    const byNode = groupBy([...this.#pods.values()], nodeOf);
     const placed = [...this.#nodes].flatMap(([name, node]) =>
-      (byNode.get(name) ?? []).map((one) => ({ pod: one, node })),
+      (byNode.get(name) ?? []).map((other) => ({ pod: other, node })),
     );
     const labelsOf = (name: string) => this.#client.get(NAMESPACES, undefined, name)?.metadata.labels ?? {};
     return {
@@ -196,24 +184,19 @@ export class Scheduler {
   }
 }
 
-function leaseOf(
-  { leaderElection }: SchedulerConfiguration,
-  hostName: string,
-  deps: Pick<RenewedLeaseOptions, 'client' | 'onFault'>,
-): RenewedLease | undefined {
+type LeaseDeps = Pick<RenewedLeaseOptions, 'client' | 'onFault'>;
+
+function leaseOf({ leaderElection }: SchedulerConfiguration, hostName: string, deps: LeaseDeps) {
   if (!leaderElection?.leaderElect) return undefined;
+  const { resourceName: name, resourceNamespace: namespace, leaseDuration, retryPeriod } = leaderElection;
   return new RenewedLease({
     ...deps,
-    metadata: { name: leaderElection.resourceName, namespace: leaderElection.resourceNamespace },
+    metadata: { name, namespace },
     // In the format of kube-scheduler's identity: cmd/kube-scheduler/app/options.
     holder: `${hostName}_${randomUUID()}`,
-    durationSeconds: leaderElection.leaseDuration / 1000,
-    intervalSeconds: leaderElection.retryPeriod / 1000,
+    durationSeconds: leaseDuration / 1000,
+    intervalSeconds: retryPeriod / 1000,
   });
-}
-
-function schedulerNames({ profiles }: SchedulerConfiguration): ReadonlySet<string> {
-  return new Set(profiles?.map(({ schedulerName }) => schedulerName) ?? [COMPONENT]);
 }
 
 function isWaiting({ spec, metadata }: KubePod, names: ReadonlySet<string>): boolean {

@@ -1,12 +1,5 @@
 import { type JsonValue, type KubeNode, type KubePod, sameJson } from '../objects.ts';
 
-interface SchedulingQueueOptions {
-  /** Monotonic. */
-  readonly nowSeconds: () => number;
-  readonly initialBackoffSeconds: number;
-  readonly maxBackoffSeconds: number;
-}
-
 interface Waiting {
   attempts: number;
   state: 'active' | 'errorBackoff' | 'unschedulable' | 'inFlight';
@@ -20,12 +13,13 @@ const FLUSH_SECONDS = 300;
 /**
  * kube-scheduler's queue. Active pods are first in, first out; a rejected pod waits for an event or the flush; a pod
  * whose attempt failed backs off. An event makes rejected pods active at once, as with SchedulerPopFromBackoffQ (1.33).
+ * @param nowSeconds monotonic
  */
-export function createSchedulingQueue({
-  nowSeconds,
-  initialBackoffSeconds,
-  maxBackoffSeconds,
-}: SchedulingQueueOptions) {
+export function createSchedulingQueue(
+  nowSeconds: () => number,
+  initialBackoffSeconds: number,
+  maxBackoffSeconds: number,
+) {
   const pods = new Map<string, Waiting>();
   let signals = 0;
 
@@ -38,16 +32,9 @@ export function createSchedulingQueue({
   const backoffSeconds = ({ attempts }: Waiting) =>
     Math.min(initialBackoffSeconds * 2 ** Math.max(0, attempts - 1), maxBackoffSeconds);
   const dueAt = (waiting: Waiting): number => {
-    switch (waiting.state) {
-      case 'active':
-        return waiting.since;
-      case 'errorBackoff':
-        return waiting.since + backoffSeconds(waiting);
-      case 'unschedulable':
-        return waiting.since + FLUSH_SECONDS;
-      case 'inFlight':
-        return Number.POSITIVE_INFINITY;
-    }
+    const errorBackoff = backoffSeconds(waiting);
+    const waits = { active: 0, errorBackoff, unschedulable: FLUSH_SECONDS, inFlight: Number.POSITIVE_INFINITY };
+    return waiting.since + waits[waiting.state];
   };
   const first = (states: readonly Waiting['state'][]) =>
     [...pods].find(([, waiting]) => states.includes(waiting.state) && dueAt(waiting) <= nowSeconds())?.[0];
@@ -105,16 +92,13 @@ function facts({ metadata, spec, status }: KubeNode): JsonValue {
 }
 
 /** Whether a pod's change makes kube-scheduler retry rejected pods: every add, update and delete of a pod on a node. */
-export function podWakes(pod: KubePod, previous: KubePod | undefined): boolean {
-  return Boolean(pod.spec.nodeName || previous?.spec.nodeName);
-}
+export const podWakes = (pod: KubePod, previous: KubePod | undefined) =>
+  Boolean(pod.spec.nodeName || previous?.spec.nodeName);
 
 /** Whether a waiting pod changed in a field that affects its scheduling: anything but its status and bookkeeping. */
 export function podChangedItself(pod: KubePod, previous: KubePod): boolean {
-  const schedulingFields = ({ metadata, spec }: KubePod): JsonValue => ({
-    labels: metadata.labels ?? {},
-    annotations: metadata.annotations ?? {},
-    spec,
-  });
+  const schedulingFields = ({ metadata: { labels = {}, annotations = {} }, spec }: KubePod): JsonValue => {
+    return { labels, annotations, spec };
+  };
   return !sameJson(schedulingFields(pod), schedulingFields(previous));
 }

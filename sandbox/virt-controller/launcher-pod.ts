@@ -9,15 +9,12 @@ import {
   type KubeMigration,
   type KubePod,
   type KubeVmi,
+  listAt,
 } from '../objects.ts';
 
 /** As in KubeVirt's renderer (pkg/virt-controller/services), limited to scheduling, CPU placement and networks. */
 
-const NOT_COPIED = [
-  'kubectl.kubernetes.io',
-  'kubevirt.io/storage-observed-api-version',
-  'kubevirt.io/latest-observed-api-version',
-];
+const NOT_COPIED = /^(?:kubectl\.kubernetes\.io|kubevirt\.io\/(?:storage|latest)-observed-api-version)/;
 
 const text = (value: JsonValue | undefined) => (typeof value === 'string' && value !== '' ? value : undefined);
 
@@ -81,7 +78,7 @@ export function renderMigrationTarget(vmi: KubeVmi, { metadata }: KubeMigration)
 
 function copiedAnnotations({ metadata }: KubeVmi): Record<string, string> {
   const entries = Object.entries(metadata.annotations ?? {});
-  return Object.fromEntries(entries.filter(([key]) => !NOT_COPIED.some((prefix) => key.startsWith(prefix))));
+  return Object.fromEntries(entries.filter(([key]) => !NOT_COPIED.test(key)));
 }
 
 const isDedicated = (vmi: KubeVmi) => at(vmi, 'spec', 'domain', 'cpu', 'dedicatedCpuPlacement') === true;
@@ -109,24 +106,19 @@ function affinity(vmi: KubeVmi): Pick<KubePod['spec'], 'affinity'> {
   const model = text(at(vmi, 'spec', 'domain', 'cpu', 'model')) ?? 'host-model';
   if (model !== 'host-model') return vmiAffinity === undefined ? {} : { affinity: vmiAffinity };
   const terms = vmiAffinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? [{}];
-  const nodeSelectorTerms = terms.map((term) => ({
-    ...term,
-    matchExpressions: [...(term.matchExpressions ?? []), OBSOLETE],
-  }));
+  const nodeSelectorTerms = terms.map((term) => {
+    return { ...term, matchExpressions: [...(term.matchExpressions ?? []), OBSOLETE] };
+  });
   const required = { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } };
   return { affinity: { ...vmiAffinity, nodeAffinity: { ...vmiAffinity?.nodeAffinity, ...required } } };
 }
 
 /** The networks that multus attaches, each with a unique interface name; the pod network is not among them. */
 function multusNetworks(vmi: KubeVmi): JsonRecord[] {
-  const networks = at(vmi, 'spec', 'networks');
-  const home = vmi.metadata.namespace ?? 'default';
-  return (Array.isArray(networks) ? networks : []).flatMap((network) => {
+  return listAt(vmi, 'spec', 'networks').flatMap((network) => {
     const networkName = text(at(network, 'multus', 'networkName'));
     if (networkName === undefined) return [];
-    const [namespace, name] = networkName.includes('/')
-      ? (networkName.split('/', 2) as [string, string])
-      : [home, networkName];
+    const [name = '', namespace = vmi.metadata.namespace ?? 'default'] = networkName.split('/', 2).toReversed();
     return [{ name, namespace, interface: interfaceName(String(at(network, 'name'))) }];
   });
 }
@@ -144,18 +136,14 @@ const IMAGE = 'quay.io/kubevirt/virt-launcher:sandbox';
 const OVERHEAD_MIB = 400;
 const EVEN_PARITY = 'alpha.kubevirt.io/EmulatorThreadCompleteToEvenParity';
 
-const list = (value: JsonValue | undefined): readonly (JsonValue | JsonRecord)[] => (Array.isArray(value) ? value : []);
-
 const both = (amounts: Record<string, string>) => ({ requests: amounts, limits: amounts });
 
-const side = (name: string, cpu: string, memory: string): Container => ({
-  name,
-  image: IMAGE,
-  resources: both({ cpu, memory }),
-});
+const side = (name: string, cpu: string, memory: string): Container => {
+  return { name, image: IMAGE, resources: both({ cpu, memory }) };
+};
 
 function containersOf(vmi: KubeVmi): Container[] {
-  const virtiofs = list(at(vmi, 'spec', 'domain', 'devices', 'filesystems'))
+  const virtiofs = listAt(vmi, 'spec', 'domain', 'devices', 'filesystems')
     .filter((filesystem) => isRecord(at(filesystem, 'virtiofs')) && !isContainerPath(vmi, at(filesystem, 'name')))
     .map((filesystem) => side(`virtiofs-${at(filesystem, 'name')}`, '100m', '80M'));
   return [
@@ -167,7 +155,7 @@ function containersOf(vmi: KubeVmi): Container[] {
 
 function initContainersOf(vmi: KubeVmi): Container[] {
   const isLogged = at(vmi, 'spec', 'domain', 'devices', 'logSerialConsole') !== false;
-  const disks = list(at(vmi, 'spec', 'volumes')).filter((volume) => isRecord(at(volume, 'containerDisk')));
+  const disks = listAt(vmi, 'spec', 'volumes').filter((volume) => isRecord(at(volume, 'containerDisk')));
   return [
     ...(isLogged ? [{ ...consoleLog(isDedicated(vmi)), restartPolicy: 'Always' }] : []),
     ...disks.map((disk) => side(`volume${at(disk, 'name')}`, '10m', '40M')),
@@ -182,27 +170,22 @@ function consoleLog(guaranteed: boolean): Container {
 
 function hookSidecars({ metadata, spec }: KubeVmi): readonly JsonValue[] {
   const annotated = JSON.parse(metadata.annotations?.['hooks.kubevirt.io/hookSidecars'] ?? '[]') as JsonValue;
-  const bindings = list(at(spec, 'domain', 'devices', 'interfaces')).filter((vmInterface) =>
-    isRecord(at(vmInterface, 'binding')),
-  );
-  return [...list(annotated), ...bindings];
+  const interfaces = listAt(spec, 'domain', 'devices', 'interfaces');
+  return [...listAt(annotated), ...interfaces.filter((vmInterface) => isRecord(at(vmInterface, 'binding')))];
 }
 
 /** Whether a volume is a directory of the launcher itself, which needs no container. */
 function isContainerPath(vmi: KubeVmi, name: JsonValue | undefined): boolean {
-  return list(at(vmi, 'spec', 'volumes')).some(
-    (volume) => at(volume, 'name') === name && isRecord(at(volume, 'containerPath')),
-  );
+  const volumes = listAt(vmi, 'spec', 'volumes').filter((volume) => isRecord(at(volume, 'containerPath')));
+  return volumes.some((volume) => at(volume, 'name') === name);
 }
 
 /** With dedicated CPUs: vCPUs, supplemental IO threads and the emulator thread, request and limit equal. */
 function computeResources(vmi: KubeVmi) {
   const memory = `${guestMemoryMib(vmi) + OVERHEAD_MIB}Mi`;
-  const kubevirtDevices = ['kvm', 'tun', 'vhost-net', ...launchSecurity(vmi)].map(
-    (name) => `devices.kubevirt.io/${name}`,
-  );
-  const hostDevices = list(at(vmi, 'spec', 'domain', 'devices', 'hostDevices'));
-  const names = [...kubevirtDevices, ...hostDevices.map((device) => String(at(device, 'deviceName')))];
+  const ofKubeVirt = ['kvm', 'tun', 'vhost-net', ...launchSecurity(vmi)].map((name) => `devices.kubevirt.io/${name}`);
+  const hostDevices = listAt(vmi, 'spec', 'domain', 'devices', 'hostDevices');
+  const names = [...ofKubeVirt, ...hostDevices.map((device) => String(at(device, 'deviceName')))];
   const devices = Object.fromEntries(names.map((name) => [name, `${names.filter((other) => other === name).length}`]));
   if (isDedicated(vmi)) return both({ cpu: String(dedicatedCpus(vmi)), memory, ...devices });
   // Without pinning each vCPU requests a tenth of a CPU (cpuAllocationRatio 10) and has no limit.
@@ -235,9 +218,7 @@ export function vcpusOf(vmi: KubeVmi): number {
 }
 
 function guestMemoryMib(vmi: KubeVmi): number {
-  const amount =
-    text(at(vmi, 'spec', 'domain', 'memory', 'guest')) ??
-    text(at(vmi, 'spec', 'domain', 'resources', 'requests', 'memory')) ??
-    '1Gi';
+  const guest = text(at(vmi, 'spec', 'domain', 'memory', 'guest'));
+  const amount = guest ?? text(at(vmi, 'spec', 'domain', 'resources', 'requests', 'memory')) ?? '1Gi';
   return Math.ceil(wholeValue(parseQuantity(amount)) / 2 ** 20);
 }

@@ -1,49 +1,51 @@
 import { MIGRATION_LABEL } from '../../model/launcher/recognize.ts';
-import { PODS, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES } from '../api-server/built-in-types.ts';
+import { PODS, type ResourceType, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES } from '../api-server/built-in-types.ts';
+import { unlessNotFound } from '../api-server/errors.ts';
 import { timestamp } from '../api-server/preparation.ts';
-import { type LocalClient, unlessNotFound } from '../clients/local-client.ts';
+import type { LocalClient } from '../clients/local-client.ts';
 import {
   at,
   isRecord,
   type JsonRecord,
-  type JsonValue,
   type KubeObject,
   type KubePod,
   type KubeVmi,
+  listAt,
   type ObjectCondition,
   setCondition,
 } from '../objects.ts';
 import type { Workqueue } from './workqueue.ts';
 
-type Held = typeof VIRTUAL_MACHINES | typeof VIRTUAL_MACHINE_INSTANCES;
-
 /** KubeVirt's finalizers on its objects. virt-api sets that of an instance when it is created. */
-const FINALIZERS = {
-  VirtualMachine: 'kubevirt.io/virtualMachineControllerFinalize',
-  VirtualMachineInstance: 'kubevirt.io/foregroundDeleteVirtualMachine',
-} as const;
+const MACHINE_FINALIZER = 'kubevirt.io/virtualMachineControllerFinalize';
+const INSTANCE_FINALIZER = 'kubevirt.io/foregroundDeleteVirtualMachine';
 
-const finalizerOf = ({ kind }: Held) => FINALIZERS[kind as keyof typeof FINALIZERS];
+const finalizerOf = ({ kind }: ResourceType) =>
+  kind === VIRTUAL_MACHINES.kind ? MACHINE_FINALIZER : INSTANCE_FINALIZER;
 
 /** Adds the finalizer, which keeps an object until `release`. Resolves to whether it exists and is not being deleted. */
-export async function hold(client: LocalClient, type: Held, object: KubeObject): Promise<boolean> {
-  const present = await client
-    .edit<KubeObject>(type, object, ({ metadata }) => {
-      const { deletionTimestamp, finalizers = [] } = metadata;
-      // A real API server refuses to add a finalizer to an object that is being deleted.
-      if (deletionTimestamp || finalizers.includes(finalizerOf(type))) return;
-      metadata.finalizers = [...finalizers, finalizerOf(type)];
-    })
-    .catch(unlessNotFound);
+export async function hold(client: LocalClient, type: ResourceType, object: KubeObject): Promise<boolean> {
+  const finalizer = finalizerOf(type);
+  const change = ({ metadata }: KubeObject) => {
+    const { deletionTimestamp, finalizers = [] } = metadata;
+    // A real API server refuses to add a finalizer to an object that is being deleted.
+    if (!deletionTimestamp && !finalizers.includes(finalizer)) metadata.finalizers = [...finalizers, finalizer];
+  };
+  const present = await client.edit(type, object, change).catch(unlessNotFound);
   return present !== undefined && !present.metadata.deletionTimestamp;
 }
 
-export async function release(client: LocalClient, type: Held, object: KubeObject): Promise<void> {
-  await client
-    .edit<KubeObject>(type, object, ({ metadata }) => {
-      metadata.finalizers = (metadata.finalizers ?? []).filter((name) => name !== finalizerOf(type));
-    })
-    .catch(unlessNotFound);
+/** Removes a finalizer of virt-controller. */
+export async function release(
+  client: LocalClient,
+  type: ResourceType,
+  object: KubeObject,
+  finalizer = finalizerOf(type),
+) {
+  const change = ({ metadata }: KubeObject) => {
+    metadata.finalizers = (metadata.finalizers ?? []).filter((name) => name !== finalizer);
+  };
+  await client.edit(type, object, change).catch(unlessNotFound);
 }
 
 /** The strategy of a VirtualMachine; `running: true` is an older form of Always. */
@@ -97,18 +99,18 @@ export function instanceOf(machine: KubeObject): KubeVmi {
   const template = at(machine, 'spec', 'template');
   const spec = at(template, 'spec');
   const { name, namespace = 'default', uid = '' } = machine.metadata;
+  const apiVersion = 'kubevirt.io/v1';
+  const owner = { apiVersion, kind: 'VirtualMachine', name, uid, controller: true, blockOwnerDeletion: true };
   return {
-    apiVersion: 'kubevirt.io/v1',
+    apiVersion,
     kind: 'VirtualMachineInstance',
     metadata: {
       name,
       namespace,
       labels: at(template, 'metadata', 'labels') as Record<string, string>,
       annotations: at(template, 'metadata', 'annotations') as Record<string, string>,
-      finalizers: [FINALIZERS.VirtualMachineInstance],
-      ownerReferences: [
-        { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachine', name, uid, controller: true, blockOwnerDeletion: true },
-      ],
+      finalizers: [INSTANCE_FINALIZER],
+      ownerReferences: [owner],
     },
     spec: isRecord(spec) ? structuredClone(spec) : {},
   };
@@ -145,7 +147,7 @@ const PAUSED = { type: 'Paused', status: 'True', reason: 'PausedByUser', message
 export const NODE_NAME_LABEL = 'kubevirt.io/nodeName';
 
 function migratability(vmi: KubeVmi): ObjectCondition {
-  const has = (list: string) => ((at(vmi, 'spec', 'domain', 'devices', list) ?? []) as JsonValue[]).length > 0;
+  const has = (list: string) => listAt(vmi, 'spec', 'domain', 'devices', list).length > 0;
   if (!has('hostDevices') && !has('gpus')) return { type: 'LiveMigratable', status: 'True' };
   const message = 'VMI uses a PCI host devices';
   return { type: 'LiveMigratable', status: 'False', reason: 'HostDeviceNotLiveMigratable', message };
@@ -155,13 +157,8 @@ function migratability(vmi: KubeVmi): ObjectCondition {
  * As virt-controller and virt-handler write it. An instance that starts paused is paused from its first run; afterwards
  * only a migration changes its node.
  */
-export function instanceStatusOf(
-  vmi: KubeVmi,
-  phase: string,
-  guest: KubePod | undefined,
-  pods: readonly KubePod[],
-  time: string,
-) {
+export function instanceStatusOf(vmi: KubeVmi, phase: string, guest: KubePod | undefined, pods: readonly KubePod[]) {
+  const time = timestamp(Date.now());
   const status: NonNullable<KubeVmi['status']> = { ...vmi.status, phase };
   const begins = phase === 'Running' && vmi.status?.phase !== 'Running';
   if (begins && guest?.spec.nodeName) status.nodeName = guest.spec.nodeName;
@@ -194,14 +191,14 @@ function machineStatusOf(phase: string | undefined, startFailure?: StartFailure)
   };
 }
 
-export function createMachineSync(client: LocalClient, queue: Pick<Workqueue, 'addAfter'>) {
+export function createMachineSync(client: LocalClient, queue: Workqueue) {
   const end = async (machine: KubeObject, vmi: KubeVmi | undefined) => {
     if (!vmi) await release(client, VIRTUAL_MACHINES, machine);
     else if (!vmi.metadata.deletionTimestamp) await client.delete(VIRTUAL_MACHINE_INSTANCES, vmi);
   };
   const start = async (machine: KubeObject, pause: number) => {
     const { namespace = 'default', name } = machine.metadata;
-    if (pause > 0) queue.addAfter(`vm/${namespace}/${name}`, pause, () => sync(namespace, name));
+    if (pause > 0) queue.add(`vm/${namespace}/${name}`, () => sync(namespace, name), pause);
     else await client.create(VIRTUAL_MACHINE_INSTANCES, instanceOf(machine));
   };
   async function sync(namespace: string, name: string): Promise<void> {

@@ -1,12 +1,12 @@
 import { MIGRATION_LABEL } from '../../model/launcher/recognize.ts';
 import { apiVersionOf, MIGRATIONS, PODS, VIRTUAL_MACHINE_INSTANCES } from '../api-server/built-in-types.ts';
-import { ApiError } from '../api-server/errors.ts';
+import { ApiError, unlessNotFound } from '../api-server/errors.ts';
 import { isActive, MIGRATION_FINALIZER } from '../api-server/migrations.ts';
 import { timestamp } from '../api-server/preparation.ts';
-import { type LocalClient, unlessNotFound } from '../clients/local-client.ts';
-import type { KubeMigration, KubePod, KubeVmi, MigrationPhase } from '../objects.ts';
+import type { LocalClient } from '../clients/local-client.ts';
+import type { KubeMigration, KubePod, KubeVmi, Meta, MigrationPhase } from '../objects.ts';
 import { renderMigrationTarget } from './launcher-pod.ts';
-import { guestPodOf, isFinal, NODE_NAME_LABEL, podsOf } from './lifecycle.ts';
+import { guestPodOf, isFinal, NODE_NAME_LABEL, podsOf, release } from './lifecycle.ts';
 import type { Workqueue } from './workqueue.ts';
 
 export interface MigrationSettings {
@@ -37,6 +37,13 @@ interface MigrationControllerOptions {
   readonly exit: (pod: KubePod) => Promise<void>;
 }
 
+/** What a step of a migration is about. */
+interface Parts {
+  readonly migration: KubeMigration;
+  readonly vmi: KubeVmi | undefined;
+  readonly target: KubePod | undefined;
+}
+
 const now = () => timestamp(Date.now());
 const secondsSince = (time: string | undefined) => (Date.now() - Date.parse(time ?? '')) / 1000;
 
@@ -48,7 +55,7 @@ export class MigrationController {
   readonly #client: LocalClient;
   readonly #queue: Workqueue;
   readonly #settings: MigrationSettings;
-  readonly #exit: (pod: KubePod) => Promise<void>;
+  readonly #exit: MigrationControllerOptions['exit'];
 
   constructor({ client, queue, settings, exit }: MigrationControllerOptions) {
     this.#client = client;
@@ -67,7 +74,10 @@ export class MigrationController {
         for (const other of this.#client.list(MIGRATIONS).filter(isActive)) this.#enqueue(other.metadata);
         this.#enqueueEvacuation(object.metadata.namespace, object.spec.vmiName);
       }),
-      this.#client.follow(VIRTUAL_MACHINE_INSTANCES, ({ object }) => this.#instanceChanged(object)),
+      this.#client.follow(VIRTUAL_MACHINE_INSTANCES, ({ object: { metadata } }) => {
+        for (const migration of this.#migrationsOf(metadata)) this.#enqueue(migration.metadata);
+        this.#enqueueEvacuation(metadata.namespace, metadata.name);
+      }),
       this.#client.follow(PODS, ({ object: { metadata } }) => {
         const uid = metadata.labels?.[MIGRATION_LABEL];
         const migrationOfPod = this.#client.list(MIGRATIONS).find((migration) => migration.metadata.uid === uid);
@@ -76,21 +86,53 @@ export class MigrationController {
     ];
   }
 
-  #instanceChanged({ metadata: { namespace, name } }: KubeVmi): void {
-    for (const migration of this.#migrationsOf(namespace, name)) this.#enqueue(migration.metadata);
-    this.#enqueueEvacuation(namespace, name);
+  #targetOf({ metadata: { uid } }: KubeMigration) {
+    return this.#client.list(PODS).find(({ metadata }) => metadata.labels?.[MIGRATION_LABEL] === uid);
   }
 
-  #enqueue({ namespace = 'default', name }: KubeMigration['metadata']): void {
-    this.#queue.add(`migration/${namespace}/${name}`, () => this.#sync(namespace, name));
+  #instanceOf({ metadata: { namespace }, spec }: KubeMigration) {
+    return this.#client.get(VIRTUAL_MACHINE_INSTANCES, namespace, spec.vmiName);
   }
 
-  #enqueueAfter({ namespace = 'default', name }: KubeMigration['metadata'], seconds: number): void {
-    this.#queue.addAfter(`migration/${namespace}/${name}`, seconds, () => this.#sync(namespace, name));
+  #migrationsOf({ namespace, name }: Meta) {
+    return this.#client
+      .list(MIGRATIONS)
+      .filter(({ metadata, spec }) => metadata.namespace === namespace && spec.vmiName === name);
+  }
+
+  #enqueue({ namespace = 'default', name }: Meta, afterSeconds?: number): void {
+    this.#queue.add(`migration/${namespace}/${name}`, () => this.#sync(namespace, name), afterSeconds);
   }
 
   #enqueueEvacuation(namespace = 'default', name: string): void {
     this.#queue.add(`evacuation/${namespace}/${name}`, () => this.#evacuate(namespace, name));
+  }
+
+  async #enter(migration: KubeMigration, phase: MigrationPhase, end: object = {}): Promise<void> {
+    const started = phase === 'Running' ? { startTimestamp: now() } : {};
+    const change = (draft: KubeMigration) => {
+      const migrationState = { ...draft.status?.migrationState, ...started, ...end };
+      draft.status = { ...draft.status, phase, migrationState };
+    };
+    await this.#client.edit(MIGRATIONS, migration, change, 'status').catch(unlessNotFound);
+  }
+
+  async #fail({ migration, vmi, target }: Parts, failureReason: string, isCancelled = false) {
+    const end = {
+      completed: true,
+      failed: true,
+      endTimestamp: now(),
+      failureReason,
+      ...(isCancelled && { abortRequested: true, abortStatus: 'Succeeded' }),
+    };
+    if (vmi?.status?.migrationState?.migrationUid === migration.metadata.uid && vmi !== undefined) {
+      const change = ({ status }: KubeVmi) => {
+        if (status !== undefined) status.migrationState = { ...status.migrationState, ...end };
+      };
+      await this.#client.edit(VIRTUAL_MACHINE_INSTANCES, vmi, change).catch(unlessNotFound);
+    }
+    if (target !== undefined) await this.#client.delete(PODS, target);
+    await this.#enter(migration, 'Failed', end);
   }
 
   /** Creates a migration for an instance that is asked to leave its node. */
@@ -98,16 +140,12 @@ export class MigrationController {
     const vmi = this.#client.get(VIRTUAL_MACHINE_INSTANCES, namespace, name);
     const { nodeName, evacuationNodeName, phase } = vmi?.status ?? {};
     if (vmi?.metadata.deletionTimestamp || phase !== 'Running' || evacuationNodeName === undefined) return;
-    if (evacuationNodeName !== nodeName || this.#migrationsOf(namespace, name).some(isActive)) return;
+    if (evacuationNodeName !== nodeName || this.#migrationsOf({ namespace, name }).some(isActive)) return;
+    const annotations = { [EVACUATION]: evacuationNodeName };
     const migration: KubeMigration = {
       apiVersion: apiVersionOf(MIGRATIONS),
       kind: MIGRATIONS.kind,
-      metadata: {
-        name: '',
-        generateName: 'kubevirt-evacuation-',
-        namespace,
-        annotations: { [EVACUATION]: evacuationNodeName },
-      },
+      metadata: { name: '', generateName: 'kubevirt-evacuation-', namespace, annotations },
       spec: { vmiName: name },
     };
     await this.#client.create(MIGRATIONS, migration).catch((error: unknown) => {
@@ -116,27 +154,26 @@ export class MigrationController {
     });
   }
 
-  async #sync(namespace: string, name: string): Promise<'refused' | undefined> {
+  async #sync(namespace: string, name: string): Promise<unknown> {
     const migration = this.#client.get(MIGRATIONS, namespace, name);
     if (migration === undefined) return undefined;
     const { deletionTimestamp } = migration.metadata;
-    if (!isActive(migration)) {
-      if (deletionTimestamp) await this.#release(migration);
-      return undefined;
-    }
-    const vmi = this.#client.get(VIRTUAL_MACHINE_INSTANCES, namespace, migration.spec.vmiName);
+    if (!isActive(migration))
+      return deletionTimestamp && release(this.#client, MIGRATIONS, migration, MIGRATION_FINALIZER);
+    const vmi = this.#instanceOf(migration);
     const target = this.#targetOf(migration);
-    const source = vmi && guestPodOf(vmi, podsOf(this.#client, vmi));
+    const parts = { migration, vmi, target };
     if (vmi === undefined || vmi.metadata.deletionTimestamp || isFinal(vmi.status?.phase)) {
-      return this.#fail(migration, vmi, target, 'the VMI has ended');
+      return this.#fail(parts, 'the VMI has ended');
     }
-    if (deletionTimestamp) return this.#fail(migration, vmi, target, 'the migration was cancelled', true);
+    if (deletionTimestamp) return this.#fail(parts, 'the migration was cancelled', true);
+    const source = guestPodOf(vmi, podsOf(this.#client, vmi));
     if (source === undefined || vmi.status?.phase !== 'Running') return undefined;
     const { phase } = migration.status ?? {};
     if (phase === undefined) return this.#enter(migration, 'Pending');
     if (phase === 'Pending') return this.#createTarget(migration, vmi);
     if (target === undefined || target.metadata.deletionTimestamp || isFinal(target.status?.phase)) {
-      return this.#fail(migration, vmi, target, 'Migration target pod is gone or has ended');
+      return this.#fail(parts, 'Migration target pod is gone or has ended');
     }
     if (phase === 'Scheduling') return this.#schedule(migration, vmi, target);
     if (phase === 'Scheduled') return this.#prepare(migration, vmi, source, target);
@@ -145,13 +182,10 @@ export class MigrationController {
     return this.#handOver(migration, vmi, source, target);
   }
 
-  async #createTarget(migration: KubeMigration, vmi: KubeVmi): Promise<'refused' | undefined> {
+  async #createTarget(migration: KubeMigration, vmi: KubeVmi): Promise<unknown> {
     if (this.#targetOf(migration) !== undefined) return this.#enter(migration, 'Scheduling');
     const pause = this.#backoffSeconds(migration, vmi);
-    if (pause > 0) {
-      this.#enqueueAfter(migration.metadata, pause);
-      return undefined;
-    }
+    if (pause > 0) return this.#enqueue(migration.metadata, pause);
     if (!this.#hasRoom(migration, vmi)) return undefined;
     try {
       await this.#client.create(PODS, renderMigrationTarget(vmi, migration));
@@ -163,20 +197,17 @@ export class MigrationController {
     return this.#enter(migration, 'Scheduling');
   }
 
-  #hasRoom(migration: KubeMigration, vmi: KubeVmi): boolean {
-    const others = this.#client.list(MIGRATIONS).filter((other) => {
-      return other.metadata.uid !== migration.metadata.uid && isActive(other) && this.#targetOf(other) !== undefined;
-    });
-    const nodeOf = ({ metadata: { namespace }, spec }: KubeMigration) =>
-      this.#client.get(VIRTUAL_MACHINE_INSTANCES, namespace, spec.vmiName)?.status?.nodeName;
-    const ofNode = others.filter((other) => nodeOf(other) === vmi.status?.nodeName);
+  #hasRoom({ metadata: { uid } }: KubeMigration, vmi: KubeVmi) {
+    const running = this.#client.list(MIGRATIONS).filter((one) => isActive(one) && this.#targetOf(one) !== undefined);
+    const others = running.filter(({ metadata }) => metadata.uid !== uid);
+    const ofNode = others.filter((other) => this.#instanceOf(other)?.status?.nodeName === vmi.status?.nodeName);
     return others.length < MAX_PARALLEL && ofNode.length < MAX_PARALLEL_OF_NODE;
   }
 
   /** Seconds until another attempt to move an instance off its node. */
-  #backoffSeconds(migration: KubeMigration, { metadata: { namespace, name }, status }: KubeVmi): number {
-    if (migration.metadata.annotations?.[EVACUATION] === undefined) return 0;
-    const failed = this.#migrationsOf(namespace, name).filter((earlier) => {
+  #backoffSeconds({ metadata: { annotations } }: KubeMigration, { metadata, status }: KubeVmi) {
+    if (annotations?.[EVACUATION] === undefined) return 0;
+    const failed = this.#migrationsOf(metadata).filter((earlier) => {
       return earlier.status?.phase === 'Failed' && earlier.metadata.annotations?.[EVACUATION] === status?.nodeName;
     });
     if (failed.length === 0) return 0;
@@ -184,20 +215,18 @@ export class MigrationController {
     return Math.min(MAX_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2 ** (failed.length - 1)) - Math.min(...ended);
   }
 
-  async #schedule(migration: KubeMigration, vmi: KubeVmi, target: KubePod): Promise<undefined> {
+  async #schedule(migration: KubeMigration, vmi: KubeVmi, target: KubePod): Promise<unknown> {
     if (target.status?.phase === 'Running') return this.#enter(migration, 'Scheduled');
     const unscheduled = target.status?.conditions?.find(
-      (condition) => condition.type === 'PodScheduled' && condition.status === 'False',
+      ({ type, status }) => type === 'PodScheduled' && status === 'False',
     );
     if (target.spec.nodeName || unscheduled === undefined) return undefined;
     const left = this.#settings.unschedulableSeconds - secondsSince(unscheduled.lastTransitionTime);
-    if (left <= 0)
-      return this.#fail(migration, vmi, target, 'Migration target pod has been unschedulable for too long');
-    this.#enqueueAfter(migration.metadata, left);
-    return undefined;
+    if (left > 0) return this.#enqueue(migration.metadata, left);
+    return this.#fail({ migration, vmi, target }, 'Migration target pod has been unschedulable for too long');
   }
 
-  async #prepare(migration: KubeMigration, vmi: KubeVmi, source: KubePod, target: KubePod): Promise<undefined> {
+  async #prepare(migration: KubeMigration, vmi: KubeVmi, source: KubePod, target: KubePod) {
     await this.#client.edit(VIRTUAL_MACHINE_INSTANCES, vmi, ({ status }) => {
       if (status === undefined) return;
       status.migrationState = {
@@ -210,18 +239,14 @@ export class MigrationController {
         startTimestamp: now(),
       };
     });
-    return this.#enter(migration, 'PreparingTarget');
+    await this.#enter(migration, 'PreparingTarget');
   }
 
   /** The instance names the target's node before the source's launcher ends. */
-  async #handOver(migration: KubeMigration, vmi: KubeVmi, source: KubePod, target: KubePod): Promise<undefined> {
-    const recorded = vmi.status?.migrationState;
+  async #handOver(migration: KubeMigration, vmi: KubeVmi, source: KubePod, target: KubePod) {
     const left = this.#settings.copySeconds - secondsSince(migration.status?.migrationState?.startTimestamp);
-    if (left > 0) {
-      this.#enqueueAfter(migration.metadata, left);
-      return undefined;
-    }
-    if (recorded?.completed !== true) {
+    if (left > 0) return this.#enqueue(migration.metadata, left);
+    if (vmi.status?.migrationState?.completed !== true) {
       await this.#client.edit(VIRTUAL_MACHINE_INSTANCES, vmi, ({ metadata, status }) => {
         const nodeName = target.spec.nodeName ?? '';
         if (status === undefined) return;
@@ -233,60 +258,5 @@ export class MigrationController {
       if (source.metadata.uid !== target.metadata.uid) await this.#exit(source);
     }
     return this.#enter(migration, 'Succeeded');
-  }
-
-  async #fail(
-    migration: KubeMigration,
-    vmi: KubeVmi | undefined,
-    target: KubePod | undefined,
-    failureReason: string,
-    isCancelled = false,
-  ): Promise<undefined> {
-    const end = {
-      ...{ completed: true, failed: true, endTimestamp: now(), failureReason },
-      ...(isCancelled && { abortRequested: true, abortStatus: 'Succeeded' }),
-    };
-    if (vmi?.status?.migrationState?.migrationUid === migration.metadata.uid && vmi !== undefined) {
-      const change = ({ status }: KubeVmi) => {
-        if (status !== undefined) status.migrationState = { ...status.migrationState, ...end };
-      };
-      await this.#client.edit(VIRTUAL_MACHINE_INSTANCES, vmi, change).catch(unlessNotFound);
-    }
-    if (target !== undefined) await this.#client.delete(PODS, target);
-    return this.#enter(migration, 'Failed', end);
-  }
-
-  async #enter(migration: KubeMigration, phase: MigrationPhase, end: object = {}): Promise<undefined> {
-    const started = phase === 'Running' ? { startTimestamp: now() } : {};
-    await this.#client
-      .edit(
-        MIGRATIONS,
-        migration,
-        (draft) => {
-          const migrationState = { ...draft.status?.migrationState, ...started, ...end };
-          draft.status = { ...draft.status, phase, migrationState };
-        },
-        'status',
-      )
-      .catch(unlessNotFound);
-    return undefined;
-  }
-
-  async #release(migration: KubeMigration): Promise<void> {
-    await this.#client
-      .edit(MIGRATIONS, migration, ({ metadata }) => {
-        metadata.finalizers = (metadata.finalizers ?? []).filter((name) => name !== MIGRATION_FINALIZER);
-      })
-      .catch(unlessNotFound);
-  }
-
-  #targetOf({ metadata: { uid } }: KubeMigration): KubePod | undefined {
-    return this.#client.list(PODS).find(({ metadata }) => metadata.labels?.[MIGRATION_LABEL] === uid);
-  }
-
-  #migrationsOf(namespace: string | undefined, name: string): KubeMigration[] {
-    return this.#client
-      .list(MIGRATIONS)
-      .filter((one) => one.metadata.namespace === namespace && one.spec.vmiName === name);
   }
 }

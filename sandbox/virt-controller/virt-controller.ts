@@ -1,9 +1,9 @@
 import { refText } from '../../model/networks/attachments.ts';
 import { PODS, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES } from '../api-server/built-in-types.ts';
-import { ApiError } from '../api-server/errors.ts';
+import { ApiError, unlessNotFound } from '../api-server/errors.ts';
 import { timestamp } from '../api-server/preparation.ts';
-import { type LocalClient, undefinedNetwork, unlessNotFound } from '../clients/local-client.ts';
-import { conditionsOf, type KubePod, type KubeVmi, setCondition } from '../objects.ts';
+import { type LocalClient, undefinedNetwork } from '../clients/local-client.ts';
+import { conditionsOf, hasCondition, type KubePod, type KubeVmi, setCondition } from '../objects.ts';
 import { renderLauncherPod } from './launcher-pod.ts';
 import {
   createMachineSync,
@@ -81,14 +81,11 @@ export class VirtController {
     this.#queue.add(`vmi/${namespace}/${name}`, () => this.#syncInstance(namespace, name));
   }
 
-  async #syncInstance(namespace: string, name: string): Promise<'refused' | undefined> {
+  async #syncInstance(namespace: string, name: string): Promise<unknown> {
     const client = this.#client;
     const vmi = client.get(VIRTUAL_MACHINE_INSTANCES, namespace, name);
     if (vmi === undefined) return undefined;
-    if (vmi.metadata.deletionTimestamp) {
-      await this.#end(vmi);
-      return undefined;
-    }
+    if (vmi.metadata.deletionTimestamp) return this.#end(vmi);
     const pods = podsOf(client, vmi);
     const pod = guestPodOf(vmi, pods);
     const { uid = '' } = vmi.metadata;
@@ -106,7 +103,7 @@ export class VirtController {
     await client.edit(VIRTUAL_MACHINE_INSTANCES, vmi, (draft) => {
       const guest = guestPodOf(draft, pods);
       const phase = isPodGone && !ended ? 'Failed' : phaseOf(draft, guest);
-      draft.status = instanceStatusOf(draft, phase, guest, pods, timestamp(Date.now()));
+      draft.status = instanceStatusOf(draft, phase, guest, pods);
       const { nodeName } = draft.status;
       if (nodeName !== undefined) draft.metadata.labels = { ...draft.metadata.labels, [NODE_NAME_LABEL]: nodeName };
     });
@@ -127,8 +124,7 @@ async function createLauncher(client: LocalClient, vmi: KubeVmi): Promise<KubePo
   if (missing !== undefined) {
     // Source: KubeVirt, pkg/network/multus/nad.go
     const why = `failed to locate network attachment definition ${refText(missing)}`;
-    await markFailed(client, vmi, `failed to render launch manifest: ${why}`);
-    return undefined;
+    return markFailed(client, vmi, `failed to render launch manifest: ${why}`);
   }
   try {
     return await client.create(PODS, pod);
@@ -136,23 +132,19 @@ async function createLauncher(client: LocalClient, vmi: KubeVmi): Promise<KubePo
     if (!(error instanceof ApiError)) throw error;
     const message = `Error creating pod: ${error.message}`;
     await client.record(COMPONENT, vmi, { type: 'Warning', reason: 'FailedCreate', message });
-    await markFailed(client, vmi, message);
-    return undefined;
+    return markFailed(client, vmi, message);
   }
 }
 
-async function markFailed(client: LocalClient, vmi: KubeVmi, message: string): Promise<void> {
-  await client.edit<KubeVmi>(VIRTUAL_MACHINE_INSTANCES, vmi, (draft) => {
-    const conditions = [...(draft.status?.conditions ?? [])];
-    const failed = { type: 'Synchronized', status: 'False', reason: 'FailedCreate', message } as const;
-    setCondition(conditions, failed, timestamp(Date.now()));
-    draft.status = { ...draft.status, conditions };
+async function markFailed(client: LocalClient, vmi: KubeVmi, message: string): Promise<undefined> {
+  const failed = { type: 'Synchronized', status: 'False', reason: 'FailedCreate', message };
+  await client.edit(VIRTUAL_MACHINE_INSTANCES, vmi, (draft) => {
+    setCondition(conditionsOf(draft), failed, timestamp(Date.now()));
   });
 }
 
 async function unpause(client: LocalClient, pod: KubePod): Promise<void> {
-  const open = pod.status?.conditions?.some(({ type, status }) => type === UNPAUSED && status === 'True');
-  if (open) return;
+  if (hasCondition(pod, UNPAUSED, 'True')) return;
   const change = (draft: KubePod) => {
     setCondition(conditionsOf(draft), { type: UNPAUSED, status: 'True', reason: 'NotPaused' }, timestamp(Date.now()));
   };

@@ -20,19 +20,16 @@ export class Workqueue {
     this.#onFault = onFault;
   }
 
-  add(key: string, work: Work): void {
+  add(key: string, work: Work, afterSeconds = 0): void {
     if (this.#isStopped) return;
-    if (this.#running.has(key)) this.#requeued.set(key, work);
+    if (afterSeconds > 0) {
+      const timer = setTimeout(() => {
+        this.#timers.delete(timer);
+        this.add(key, work);
+      }, afterSeconds * 1000);
+      this.#timers.add(timer);
+    } else if (this.#running.has(key)) this.#requeued.set(key, work);
     else this.#running.set(key, this.#run(key, work));
-  }
-
-  addAfter(key: string, seconds: number, work: Work): void {
-    if (this.#isStopped) return;
-    const timer = setTimeout(() => {
-      this.#timers.delete(timer);
-      this.add(key, work);
-    }, seconds * 1000);
-    this.#timers.add(timer);
   }
 
   async stop(): Promise<void> {
@@ -49,7 +46,7 @@ export class Workqueue {
     if (outcome === 'refused') {
       const failures = this.#failures.get(key) ?? 0;
       this.#failures.set(key, failures + 1);
-      this.addAfter(key, Math.min(FIRST_RETRY_SECONDS * 2 ** failures, MAX_RETRY_SECONDS), work);
+      this.add(key, work, Math.min(FIRST_RETRY_SECONDS * 2 ** failures, MAX_RETRY_SECONDS));
     } else this.#failures.delete(key);
     this.#running.delete(key);
     const next = this.#requeued.get(key);

@@ -9,8 +9,7 @@ import type { Reservation, ReservationEnd } from '../../model/reservations/reser
 import { Reservations } from '../../model/reservations/reservations.ts';
 import { Durations } from '../../runtime/problem-log.ts';
 import type { ExtenderLogger } from '../telemetry/log-messages.ts';
-import { type ClusterNode, Fleet, reportsPod, sharesCpusOn } from './fleet.ts';
-import { LostPlaces } from './lost-places.ts';
+import { type ClusterNode, Fleet, LostPlaces, reportsPod, sharesCpusOn } from './fleet.ts';
 import type { PodNeeds } from './pod-needs.ts';
 import type { PodView } from './pod-view.ts';
 
@@ -109,8 +108,7 @@ export class ClusterState extends EventEmitter<StateEvents> {
     if (before !== undefined && before.node === undefined && after.node !== undefined) this.emit('bound', after);
     if (after.terminal || after.node !== undefined || after.deleting) this.emit('settled', after.uid);
     else if (after.mayBeRefused) this.emit('waiting', after);
-    if (after.node !== undefined && after.pending && !after.terminal && !after.deleting)
-      this.#isStarting(after.node, after);
+    this.#mayStart(after);
   }
 
   get faults(): ReadonlyMap<string, ReportFault> {
@@ -155,8 +153,7 @@ export class ClusterState extends EventEmitter<StateEvents> {
   /** Pods with a reservation on a node that gives them no CPUs of their own: reports never contain them. */
   #sharing(name: string): string[] {
     const node = this.fleet.get(name);
-    if (node === undefined) return [];
-    const sharing = this.reservations.assumedOn(name).filter(({ pod }) => sharesCpusOn(node, pod));
+    const sharing = this.reservations.assumedOn(name).filter(({ pod }) => node && sharesCpusOn(node, pod));
     return sharing.map(({ uid }) => uid);
   }
 
@@ -166,14 +163,13 @@ export class ClusterState extends EventEmitter<StateEvents> {
   }
 
   #setFault(node: string, fault: ReportFault | undefined): void {
-    const before = this.#faults.get(node);
-    if (before?.message === fault?.message) return;
-    if (fault === undefined) this.#faults.delete(node);
-    else this.#faults.set(node, fault);
+    if (this.#faults.get(node)?.message === fault?.message) return;
     this.fleet.set(node, 'quarantined', fault !== undefined);
     if (fault === undefined) {
+      this.#faults.delete(node);
       this.#log.info({ node, ...this.#quarantines.end(node) }, 'node report accepted again');
     } else {
+      this.#faults.set(node, fault);
       this.#quarantines.begin(node);
       this.#log.warn({ node, code: fault.code, reason: fault.message }, 'node report quarantined');
     }
@@ -186,16 +182,17 @@ export class ClusterState extends EventEmitter<StateEvents> {
     if (!value) this.emit('improved', node);
   }
 
-  #isStarting(node: string, pod: PodView): void {
-    const there = this.#starting.get(node) ?? new Map<string, PodView>();
-    this.#starting.set(node, there.set(pod.uid, pod));
+  #mayStart(pod: PodView): void {
+    if (pod.node === undefined || !pod.pending || pod.terminal || pod.deleting) return;
+    const starting = this.#starting.get(pod.node) ?? new Map<string, PodView>();
+    this.#starting.set(pod.node, starting.set(pod.uid, pod));
     this.emit('starting', pod);
   }
 
   #isNotStarting(node: string, uid: string): void {
-    const there = this.#starting.get(node);
+    const starting = this.#starting.get(node);
     // Any tenant can name a node that does not exist.
-    if (there?.delete(uid) && there.size === 0) this.#starting.delete(node);
+    if (starting?.delete(uid) && starting.size === 0) this.#starting.delete(node);
   }
 
   #takeRefusals(node: string, refusals: readonly RefusedStart[]): void {
@@ -245,15 +242,11 @@ export class RefusedStartsByNode {
   /** @returns the newly refused pods */
   reported(node: string, refusals: readonly RefusedStart[]): ReadonlySet<string> {
     const before = this.#reported.get(node);
-    if (refusals.length === 0) this.#reported.delete(node);
-    else
-      this.#reported.set(
-        node,
-        new Map(refusals.map((refusal) => [`${refusal.namespace}/${refusal.podName}`, refusal])),
-      );
-    const keys = refusals.map((refusal) => ({ key: `${refusal.namespace}/${refusal.podName}`, uid: refusal.podUID }));
-    const fresh = keys.filter(({ key, uid }) => !before?.has(key) || before.get(key)?.podUID !== uid);
-    return new Set(fresh.map(({ key }) => key));
+    const byName = new Map(refusals.map((refusal) => [`${refusal.namespace}/${refusal.podName}`, refusal]));
+    if (byName.size === 0) this.#reported.delete(node);
+    else this.#reported.set(node, byName);
+    const fresh = [...byName].filter(([name, { podUID }]) => !before?.has(name) || before.get(name)?.podUID !== podUID);
+    return new Set(fresh.map(([name]) => name));
   }
 
   of(node: string, { uid, namespace, name }: Pick<PodView, 'uid' | 'namespace' | 'name'>): string | undefined {

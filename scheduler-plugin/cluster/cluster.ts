@@ -1,6 +1,5 @@
 import { EventEmitter } from 'node:events';
 import { isDeepStrictEqual } from 'node:util';
-import type { KubeClient } from '../../kube/client.ts';
 import { leasesPath, nodeLease } from '../../kube/cluster-view/leases.ts';
 import { createReportReflector } from '../../kube/cluster-view/node-topologies.ts';
 import {
@@ -31,23 +30,20 @@ import {
 } from '../../model/names.ts';
 import { TenantBudget } from '../../runtime/tenant-budget.ts';
 import { createSlices } from '../../runtime/time.ts';
-import type { ExtenderLogger } from '../telemetry/log-messages.ts';
+import type { ExtenderContext } from '../telemetry/context.ts';
 import type { ClusterState } from './cluster-state.ts';
 import type { LeaseView } from './dpu-health.ts';
 import { trustedShape } from './fleet.ts';
 import type { NeedsReader } from './pod-needs.ts';
 import { type ObservedPod, observedPod, type PodView, podViewOf, unreadablePodView } from './pod-view.ts';
 
-export interface ClusterOptions {
-  readonly client: KubeClient;
+interface ClusterOptions extends Pick<ExtenderContext, 'client' | 'log' | 'nowSeconds'> {
   readonly state: ClusterState;
   readonly reader: NeedsReader;
   readonly dpuLeaseNamespace: string;
-  readonly log: ExtenderLogger;
-  readonly nowSeconds: () => number;
 }
 
-export interface ClusterEvents {
+interface ClusterEvents {
   /** Each state of each pod. */
   readonly pod: [pod: ObservedPod];
   /** Undefined if it was deleted. */
@@ -61,9 +57,10 @@ const MAX_POD_BYTES = 64 * 1024 * 1024;
 
 export class Cluster extends EventEmitter<ClusterEvents> {
   readonly state: ClusterState;
+  readonly nodes: ReadonlyMap<string, WrittenFacts>;
+  readonly pods: ReadonlyMap<string, PodView | undefined>;
   readonly #options: ClusterOptions;
   readonly #agents: SilentAgents;
-  readonly #nodes: Reflector<WrittenFacts>;
   readonly #pods: Reflector<PodView | undefined>;
   readonly #agentLeases: Reflector<AgentLease | undefined>;
   readonly #reflectors: Watches;
@@ -79,13 +76,14 @@ export class Cluster extends EventEmitter<ClusterEvents> {
       onRenewed: (node, hasRenewed) => state.setFlag(node, 'agentRenewed', hasRenewed),
       nowSeconds,
     });
-    this.#nodes = createReflector({
+    const nodes = createReflector({
       ...shared,
       path: NODES_PATH,
       schema: nodeSchema,
       project: writtenFacts,
       onChange: (change) => this.#nodeChanged(change),
     });
+    this.nodes = nodes.items;
     this.#pods = createReflector({
       ...shared,
       path: PODS_PATH,
@@ -98,6 +96,7 @@ export class Cluster extends EventEmitter<ClusterEvents> {
       budget: new TenantBudget(MAX_POD_BYTES),
       onChange: ({ before, after }) => state.podChanged(before, after, this.#pods.synced),
     });
+    this.pods = this.#pods.items;
     const dpus = createReflector({
       ...shared,
       path: leasesPath(dpuLeaseNamespace),
@@ -110,11 +109,11 @@ export class Cluster extends EventEmitter<ClusterEvents> {
       path: leasesPath(NAMESPACE),
       schema: lease,
       project: (object) => nodeLease(object, AGENT_LEASE_PREFIX),
-      onChange: (change) => this.#agents.leaseChanged(change, this.#nodes.items),
+      onChange: (change) => this.#agents.leaseChanged(change, nodes.items),
     });
     this.#reflectors = {
       reports: createReportReflector(shared, (node, raw) => this.#reportChanged(node, raw)),
-      nodes: this.#nodes,
+      nodes,
       pods: this.#pods,
       'DPU leases': dpus,
       'agents’ leases': this.#agentLeases,
@@ -138,14 +137,6 @@ export class Cluster extends EventEmitter<ClusterEvents> {
     return this.#agents.nodes.size;
   }
 
-  get nodes(): ReadonlyMap<string, WrittenFacts> {
-    return this.#nodes.items;
-  }
-
-  get pods(): ReadonlyMap<string, PodView | undefined> {
-    return this.#pods.items;
-  }
-
   /** Monotonic seconds until which every binding of a pod is known here. */
   get bindingsKnownUntil(): number {
     return this.#pods.lastHeard ?? Number.NEGATIVE_INFINITY;
@@ -166,8 +157,8 @@ export class Cluster extends EventEmitter<ClusterEvents> {
     for await (const { items } of pagesOf({ client, path: PODS_PATH, query, page: CATCH_UP_PAGE_PODS, signal })) {
       for (const item of items ?? []) {
         await slices.run(() => {
-          const pod = observedPod.safeParse(item);
-          const view = pod.success ? podViewOf(pod.data, reader) : unreadablePodView(item, undefined);
+          const { data: pod } = observedPod.safeParse(item);
+          const view = pod ? podViewOf(pod, reader) : unreadablePodView(item, undefined);
           if (!view?.needs.exclusive) return;
           listed.add(view.kubeletUid);
           this.state.reservations.observe({ ...view, uid: view.kubeletUid, pod: view.needs });
@@ -218,9 +209,7 @@ function sameView(a: WrittenFacts, b: WrittenFacts): boolean {
 
 function dpuLease(object: Lease): LeaseView | undefined {
   const view = nodeLease(object, DPU_LEASE_PREFIX);
-  if (view === undefined) return undefined;
-  const { metadata, spec } = object;
-  const released = isReleased(spec);
-  const restart = released ? undefined : restartOf(parseDpuRun(metadata.annotations?.[DPU_RUN_ANNOTATION]));
-  return { ...view, released, restart };
+  const released = isReleased(object.spec);
+  const run = object.metadata.annotations?.[DPU_RUN_ANNOTATION];
+  return view && { ...view, released, restart: released ? undefined : restartOf(parseDpuRun(run)) };
 }

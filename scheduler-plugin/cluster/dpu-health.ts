@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events';
-import { isNotFound, type KubeClient } from '../../kube/client.ts';
+import { isNotFound } from '../../kube/client.ts';
 import { leasesPath } from '../../kube/cluster-view/leases.ts';
 import { lease as leaseSchema } from '../../kube/resources.ts';
 import type { AgentLease } from '../../model/lease/agent-health.ts';
@@ -20,7 +20,7 @@ import { DEFAULT_LEASE_SECONDS, leaseSeconds } from '../../model/lease/timing.ts
 import { DPU_LEASE_PREFIX } from '../../model/names.ts';
 import { logFailure } from '../../runtime/log.ts';
 import { Durations } from '../../runtime/problem-log.ts';
-import type { ExtenderLogger } from '../telemetry/log-messages.ts';
+import type { ExtenderContext } from '../telemetry/context.ts';
 
 export interface LeaseView extends AgentLease {
   /** Its host runs with the health check off: missing renewals mean nothing. */
@@ -33,43 +33,33 @@ export interface DpuVerdict extends Pick<LeaseVerdict, 'state' | 'age'> {
   readonly ready: boolean;
 }
 
-/** What a Node says about its DPU. */
-export interface DpuNode {
-  readonly uid: string | undefined;
-  readonly dpuHost: boolean;
-  /** The status of the condition plumbline.dev/DPUReady. */
-  readonly dpuReady: string | undefined;
-}
-
-interface DpuHealthOptions {
-  readonly client: KubeClient;
+interface DpuHealthOptions extends Pick<ExtenderContext, 'client' | 'log' | 'nowSeconds'> {
   readonly namespace: string;
   /** Whether a DPU counts as alive while the API server does not answer. */
   readonly whenUnknown: 'ready' | 'not-ready';
   /** Consecutive renewals before a DPU counts as alive, given the seconds that one is valid. */
   readonly proof: (duration: number) => number;
-  /** By name. */
-  readonly nodes: ReadonlyMap<string, DpuNode>;
-  readonly log: ExtenderLogger;
-  readonly nowSeconds: () => number;
+  /** By name; `dpuReady` is the status of the condition plumbline.dev/DPUReady. */
+  readonly nodes: ReadonlyMap<string, Readonly<Record<'uid' | 'dpuReady', string | undefined> & { dpuHost: boolean }>>;
 }
 
-export interface DpuHealthEvents {
+interface DpuHealthEvents {
   /** The first, and each one whose state or readiness differs. Undefined: nothing is kept of the node's DPU. */
   readonly changed: [node: string, verdict: DpuVerdict | undefined];
 }
 
-interface Watched {
-  observation: LeaseObservation;
+class Watched {
+  observation: LeaseObservation = NOTHING_OBSERVED;
   /** Seconds that the last renewal is valid. */
-  duration: number;
+  duration: number = DEFAULT_LEASE_SECONDS;
   renewTime: string | undefined;
-  ready: boolean;
+  ready = false;
   state: LeaseState | undefined;
   timer: NodeJS.Timeout | undefined;
+  /** Of its Node. */
   uid: string | undefined;
   /** Whether the API server last reported that there is no such Lease. */
-  missing: boolean;
+  missing = false;
 }
 
 /** Seconds after which a read of a Lease counts as failed. */
@@ -99,16 +89,8 @@ export class DpuMonitor extends EventEmitter<DpuHealthEvents> {
     }
     // Deleting a released Lease changes nothing.
     if (this.#released.delete(node) && view === undefined) return;
-    const dpu = this.#watched.get(node) ?? {
-      observation: NOTHING_OBSERVED,
-      duration: DEFAULT_LEASE_SECONDS,
-      renewTime: undefined,
-      ready: false,
-      state: undefined,
-      missing: false,
-      timer: undefined,
-      uid: this.#options.nodes.get(node)?.uid,
-    };
+    const dpu = this.#watched.get(node) ?? new Watched();
+    dpu.uid ??= this.#options.nodes.get(node)?.uid;
     this.#watched.set(node, dpu);
     if (view !== undefined) dpu.duration = durationAfter(dpu, view);
     this.#take(node, dpu, view === undefined ? { kind: 'missing' } : { kind: 'read', renewTime: view.renewTime });
@@ -119,8 +101,7 @@ export class DpuMonitor extends EventEmitter<DpuHealthEvents> {
     const dpu = this.#watched.get(node);
     if (dpu === undefined) return;
     this.#checkUid(node, dpu);
-    if (dpu.missing && !this.isDpuHost(node)) this.#forget(node);
-    else this.#settle(node, dpu);
+    this.#settle(node, dpu);
   }
 
   verdict(node: string): DpuVerdict {
@@ -157,20 +138,22 @@ export class DpuMonitor extends EventEmitter<DpuHealthEvents> {
   }
 
   #settle(node: string, dpu: Watched): void {
+    if (dpu.missing && !this.isDpuHost(node)) {
+      this.#forget(node);
+      return;
+    }
     const { log } = this.#options;
     const verdict = this.#verdictOf(node, dpu);
-    const isNews = verdict.state !== dpu.state || verdict.ready !== dpu.ready;
-    if (verdict.ready !== dpu.ready) {
-      const { state, ready, age } = verdict;
-      const fields = { node, state, ready, ...(age !== undefined && { renewedSecondsAgo: Math.round(age) }) };
-      if (ready) log.info({ ...fields, ...this.#outages.end(node) }, 'DPU is ready');
-      else {
-        this.#outages.begin(node);
-        log.warn(fields, 'DPU is not ready');
-      }
+    const { state, ready, age } = verdict;
+    const isNews = state !== dpu.state || ready !== dpu.ready;
+    const fields = { node, state, ready, ...(age !== undefined && { renewedSecondsAgo: Math.round(age) }) };
+    if (ready && !dpu.ready) log.info({ ...fields, ...this.#outages.end(node) }, 'DPU is ready');
+    if (!ready && dpu.ready) {
+      this.#outages.begin(node);
+      log.warn(fields, 'DPU is not ready');
     }
-    dpu.ready = verdict.ready;
-    dpu.state = verdict.state;
+    dpu.ready = ready;
+    dpu.state = state;
     this.#schedule(node, dpu);
     if (isNews) this.emit('changed', node, verdict);
   }
@@ -200,17 +183,15 @@ export class DpuMonitor extends EventEmitter<DpuHealthEvents> {
   #take(node: string, dpu: Watched, reading: LeaseReading): void {
     dpu.observation = observeLease(dpu.observation, reading, this.#options.nowSeconds(), this.#termsOf(dpu));
     dpu.missing = reading.kind === 'failed' ? dpu.missing : reading.kind === 'missing';
-    if (dpu.missing && !this.isDpuHost(node)) this.#forget(node);
-    else this.#settle(node, dpu);
+    this.#settle(node, dpu);
   }
 
   /** A Node created again may be another machine: earlier observations prove nothing about its DPU. */
   #checkUid(node: string, dpu: Watched): void {
     const { nodes, nowSeconds } = this.#options;
-    const uid = nodes.get(node)?.uid;
-    if (uid === undefined || uid === dpu.uid) return;
-    const reading: LeaseReading = { kind: 'read', renewTime: dpu.renewTime };
-    if (dpu.uid !== undefined)
+    const uid = nodes.get(node)?.uid ?? dpu.uid;
+    const reading = { kind: 'read', renewTime: dpu.renewTime } as const;
+    if (dpu.uid !== undefined && uid !== dpu.uid)
       dpu.observation = observeLease(NOTHING_OBSERVED, reading, nowSeconds(), this.#termsOf(dpu));
     dpu.uid = uid;
   }

@@ -2,27 +2,16 @@ import type * as z from 'zod';
 import { instancesPath, isOfMachine, machinesPath, pausedCondition } from '../../kube/cluster-view/vmis.ts';
 import { createReflector, type WatchOptions } from '../../kube/reflector.ts';
 import { startedInstance, virtualMachine } from '../../kube/virtual-machines.ts';
-import { parsePausedStart, type StartingVmi } from '../../model/launcher/paused-start.ts';
+import { parsePausedStart } from '../../model/launcher/paused-start.ts';
 import { PAUSED_START_ANNOTATION } from '../../model/names.ts';
 import { type MaskedVm, maskedVmOf } from '../../model/placement/mask-fit.ts';
 import { TenantBudget } from '../../runtime/tenant-budget.ts';
 
 /** A VMI that has a CPU mask, or whose start is paused. */
-export interface MaskedInstance extends StartingVmi {
-  readonly namespace: string;
-  readonly name: string;
-  readonly uid: string;
-  readonly version: string;
-  readonly node: string | undefined;
-  /** Nodes by the uid of the launcher. */
-  readonly pods: Readonly<Record<string, string>>;
-  readonly masked: MaskedVm | undefined;
-  /** Its VM has the same mask, and continues to exist when it is stopped. */
-  readonly ofMachine: boolean;
-}
+export type MaskedInstance = Readonly<NonNullable<ReturnType<typeof instanceOf>>>;
 
 /** Nothing is kept of VMs without a mask. Without KubeVirt there are none. */
-export interface MaskedVmsOptions extends WatchOptions {
+interface MaskedVmsOptions extends WatchOptions {
   readonly onInstance: (key: string, instance: MaskedInstance | undefined) => void;
 }
 
@@ -48,9 +37,7 @@ export function createMaskedVms({ onInstance, ...options }: MaskedVmsOptions) {
     onChange: ({ key, after }) => onInstance(key, after),
   });
   return {
-    async run(signal: AbortSignal): Promise<void> {
-      await Promise.all([machines.run(signal), instances.run(signal)]);
-    },
+    run: (signal: AbortSignal) => Promise.all([machines.run(signal), instances.run(signal)]),
     /** VMs, and VMIs that do not belong to a VM. */
     *all(): Generator<MaskedVm> {
       for (const machine of machines.items.values()) if (machine) yield machine;
@@ -60,7 +47,7 @@ export function createMaskedVms({ onInstance, ...options }: MaskedVmsOptions) {
   };
 }
 
-function instanceOf({ metadata, spec, status }: z.infer<typeof startedInstance>): MaskedInstance | undefined {
+function instanceOf({ metadata, spec, status }: z.infer<typeof startedInstance>) {
   const { namespace = '', name = '', uid = '', resourceVersion = '' } = metadata;
   const record = parsePausedStart(metadata.annotations?.[PAUSED_START_ANNOTATION]);
   const masked = maskedVmOf({ metadata, spec, vcpusUnknown: false });
@@ -76,8 +63,10 @@ function instanceOf({ metadata, spec, status }: z.infer<typeof startedInstance>)
     phase,
     paused: pause && { reason: pause.reason ?? '', since: pause.lastTransitionTime ?? 'unknown' },
     node: nodeName,
+    /** Nodes by the uid of the launcher. */
     pods: activePods ?? {},
     masked,
+    /** Its VM has the same mask, and continues to exist when it is stopped. */
     ofMachine: isOfMachine(metadata),
   };
 }

@@ -1,6 +1,6 @@
 import { BoundedMap } from '../../model/bounded-map.ts';
 import { type Refused, refuse } from '../../model/placement/verdict.ts';
-import type { ExtenderLogger } from '../telemetry/log-messages.ts';
+import type { ExtenderContext } from '../telemetry/context.ts';
 import type { ClusterNode, Fleet } from './fleet.ts';
 import type { PodNeeds } from './pod-needs.ts';
 import { namesOf, type PodView } from './pod-view.ts';
@@ -23,11 +23,9 @@ interface Exclusion {
   readonly isExplained: boolean;
 }
 
-export interface NodeExclusionsOptions {
+interface NodeExclusionsOptions extends Pick<ExtenderContext, 'log' | 'nowSeconds'> {
   readonly fleet: Pick<Fleet, 'get'>;
   readonly onEnd: (node: string) => void;
-  readonly log: ExtenderLogger;
-  readonly nowSeconds: () => number;
 }
 
 /** No namespace has this name. */
@@ -64,14 +62,12 @@ export class NodeExclusions {
    * @param isExplained whether another pod that was not predicted has been bound to the node since the prediction
    */
   add(pod: PodView, isExplained: boolean): void {
-    const { node: nodeName = '', namespace, needs } = pod;
-    const node = this.#options.fleet.get(nodeName);
+    const node = this.#options.fleet.get(pod.node ?? '');
     if (node === undefined) return;
     this.#sweep();
-    this.#exclude(node, pod, namespace, isExplained);
-    const scopes = this.#nodes.get(nodeName) ?? new Map<string, BoundedMap<string, Exclusion>>();
-    const unexplained = [...scopes].filter(
-      ([scope, kinds]) => scope !== ALL_NAMESPACES && kinds.get(needs.key)?.isExplained === false,
+    this.#exclude(node, pod, pod.namespace, isExplained);
+    const unexplained = [...(this.#nodes.get(node.name) ?? [])].filter(
+      ([scope, kinds]) => scope !== ALL_NAMESPACES && kinds.get(pod.needs.key)?.isExplained === false,
     );
     if (!isExplained && unexplained.length > 1) this.#exclude(node, pod, ALL_NAMESPACES, false);
   }
@@ -95,17 +91,14 @@ export class NodeExclusions {
         : refuse('refused-by-kubelet', `its kubelet refused a pod of this shape: ${rejected}`);
     kinds.set(key, { refused, load: node.load, seconds, earliest, latest, isExplained });
     this.#nodes.set(node.name, scopes.set(scope, kinds));
-    for (const end of [minimum, seconds]) {
-      if (end > 0) setTimeout(() => onEnd(node.name), (end + 0.1) * 1000).unref();
-    }
+    for (const end of [minimum, seconds]) if (end > 0) setTimeout(() => onEnd(node.name), (end + 0.1) * 1000).unref();
     const namespace = scope === ALL_NAMESPACES ? 'all' : scope;
     const fields = { node: node.name, ...namesOf(pod), namespace, rejection: rejected, reason: refused.text };
     log.warn({ ...fields, excludedSeconds: seconds }, 'node excluded for such pods');
   }
 
   #holds({ load, earliest, latest }: Exclusion, node: ClusterNode): boolean {
-    const { nowSeconds } = this.#options;
-    return nowSeconds() < (node.load === load ? latest : earliest);
+    return this.#options.nowSeconds() < (node.load === load ? latest : earliest);
   }
 
   #sweep(): void {

@@ -1,6 +1,5 @@
 import type * as z from 'zod';
 import { reducedNeedsOf } from '../../kube/cluster-view/pods.ts';
-import type { Pod } from '../../kube/resources.ts';
 import { BoundedMap } from '../../model/bounded-map.ts';
 import { isExempt } from '../../model/cni/decide.ts';
 import { isReportedResource } from '../../model/kubelet/report.ts';
@@ -44,38 +43,33 @@ export class NeedsReader {
 
   /** @throws ParseError if an amount is not a quantity */
   read(pod: PodShape): PodNeeds {
-    const needs = needsOf(pod, this.#dpuScope, this.#dpuExempt);
-    const id = `${needs.key}${needs.dpu}${needs.request.guaranteed}${needs.interfaces}`;
-    const shared = this.#shared.getOrCreate(id, () => needs);
-    return { ...shared, namespace: needs.namespace, request: { ...shared.request, uid: needs.request.uid } };
+    const needs = reducedNeedsOf(pod);
+    const { namespace = '' } = pod.metadata;
+    const [key, dpu] = [needsKey(needs), needsDpu(pod, this.#dpuScope, this.#dpuExempt)];
+    const interfaces = JSON.stringify(needs.networks.map(({ name }) => name));
+    const { uid, guaranteed } = needs.request;
+    const create = () => ({ ...needs, key, namespace, exclusive: isExclusive(needs), dpu, interfaces });
+    const shared = this.#shared.getOrCreate(`${key}${dpu}${guaranteed}${interfaces}`, create);
+    return { ...shared, namespace, request: { ...shared.request, uid } };
   }
 }
 
 /** Refuses a pod whose amounts are too many: a prediction compares them with each other on each node. */
-export function limitAmounts({ spec }: Pick<Pod, 'spec'>, context: z.RefinementCtx): void {
-  const containers = [...spec.containers, ...(spec.initContainers ?? [])];
-  const names = containers.flatMap(({ resources }) => [
-    ...Object.keys(resources?.requests ?? {}),
-    ...Object.keys(resources?.limits ?? {}),
-  ]);
+export function limitAmounts({ spec }: Pick<PodShape, 'spec'>, context: z.RefinementCtx): void {
+  const names = resourceNamesOf(spec);
   const refuseAbove = (limit: number, count: number, what: string) => {
     if (count > limit) context.addIssue({ code: 'custom', path: ['spec'], message: `more than ${limit} ${what}` });
   };
-  refuseAbove(MAX_CONTAINERS, containers.length, 'containers');
+  refuseAbove(MAX_CONTAINERS, spec.containers.length + (spec.initContainers?.length ?? 0), 'containers');
   refuseAbove(MAX_RESOURCES, names.length, 'resources in requests and limits');
   refuseAbove(MAX_RESOURCE_NAMES, new Set(names).size, 'different resources');
 }
 
-function needsOf(pod: PodShape, dpuScope: DpuScope, dpuExempt: readonly string[]): PodNeeds {
-  const needs = reducedNeedsOf(pod);
-  return {
-    ...needs,
-    key: needsKey(needs),
-    namespace: pod.metadata.namespace ?? '',
-    exclusive: isExclusive(needs),
-    dpu: needsDpu(pod, dpuScope, dpuExempt),
-    interfaces: JSON.stringify(needs.networks.map(({ name }) => name)),
-  };
+/** In requests and limits: one for each time. */
+function resourceNamesOf({ containers, initContainers }: PodShape['spec']): string[] {
+  return [...containers, ...(initContainers ?? [])].flatMap(({ resources }) =>
+    [resources?.requests, resources?.limits].flatMap((amounts) => Object.keys(amounts ?? {})),
+  );
 }
 
 /** Of a pod of which only the number of its exclusive CPUs is known. */
@@ -99,9 +93,5 @@ function needsDpu(pod: PodShape, dpuScope: DpuScope, dpuExempt: readonly string[
 
 /** A device that could be a virtual function of the DPU. Other extended resources (GPUs) count too: the safe side. */
 export function hasNetworkDevice({ spec }: Pick<PodShape, 'spec'>): boolean {
-  return [...spec.containers, ...(spec.initContainers ?? [])].some(({ resources }) =>
-    [...Object.keys(resources?.requests ?? {}), ...Object.keys(resources?.limits ?? {})].some(
-      (name) => name.includes('/') && isReportedResource(name),
-    ),
-  );
+  return resourceNamesOf(spec).some((name) => name.includes('/') && isReportedResource(name));
 }

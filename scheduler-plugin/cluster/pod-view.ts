@@ -9,60 +9,29 @@ import {
   unscheduledCondition,
 } from '../../kube/cluster-view/pods.ts';
 import { observedMeta, pod as podSchema, podStatus } from '../../kube/resources.ts';
-import { paddingOf } from '../../model/admission/decision-annotation.ts';
 import { resultOrNone } from '../../model/json.ts';
 import { isLauncher, vmiNameOf } from '../../model/launcher/recognize.ts';
 import { DPU_REFUSAL } from '../../model/placement/verdict.ts';
 import { integralCpus } from '../../model/quantity.ts';
-import { limitAmounts, type NeedsReader, needsOfCpus, type PodNeeds } from './pod-needs.ts';
+import { limitAmounts, type NeedsReader, needsOfCpus } from './pod-needs.ts';
 
 /** Without the messages of its containers' statuses, which a tenant may have written. */
 export const observedPod = podSchema
   .extend({
-    metadata: observedMeta.extend({
-      creationTimestamp: word.optional(),
-      deletionGracePeriodSeconds: z.number().optional().catch(undefined),
-    }),
+    metadata: observedMeta.extend({ deletionGracePeriodSeconds: z.number().optional().catch(undefined) }),
     status: podStatus.omit({ message: true }).nullish(),
   })
   .superRefine(limitAmounts);
 export type ObservedPod = z.infer<typeof observedPod>;
 type Status = Partial<NonNullable<ObservedPod['status']>>;
 
-export interface PodView {
-  readonly uid: string;
-  /** The uid in the kubelet and its node's report. For a static pod, it differs from the uid of its mirror. */
-  readonly kubeletUid: string;
-  readonly namespace: string;
-  readonly name: string;
-  /** The VMI of a launcher as `namespace/name`, for log lines. */
-  readonly vmi: string | undefined;
-  readonly version: string;
-  readonly node: string | undefined;
-  readonly nominated: string | undefined;
-  /** Whether no container has run yet. */
-  readonly pending: boolean;
-  readonly terminal: boolean;
-  readonly deleting: boolean;
-  /** While it is being deleted. */
-  readonly graceSeconds: number | undefined;
-  readonly launcher: boolean;
-  /** Whether the scheduler has given up the node that it had chosen. */
-  readonly dropped: boolean;
-  /** Whether the scheduler found no node for it and asks an extender about it: a replica may have refused it. */
-  readonly mayBeRefused: boolean;
-  /** The kubelet's reason for rejecting it at admission. */
-  readonly rejected: string | undefined;
-  /** For a pod without a node. */
-  readonly since: string | undefined;
-  /** For display. */
-  readonly padding: number;
-  readonly needs: PodNeeds;
-}
+export type PodView = Readonly<NonNullable<ReturnType<typeof podViewOf>>>;
 
 export function namesOf({ namespace, name, vmi }: Pick<PodView, 'namespace' | 'name' | 'vmi'>) {
   return { pod: `${namespace}/${name}`, vmi };
 }
+
+const filled = (text: string | undefined) => (text === '' ? undefined : text);
 
 /** Reasons that depend on the node's resources (pkg/kubelet/lifecycle/predicate.go, cm, nodeshutdown). */
 const ADMISSION =
@@ -76,7 +45,7 @@ const ADMISSION =
 const NO_NODE_FITS = '0/';
 
 /** Relevant pods get CPUs of their own, may have been refused by an extender, or wait on a node for their network. */
-export function podViewOf(pod: ObservedPod, reader: Pick<NeedsReader, 'read'>): PodView | undefined {
+export function podViewOf(pod: ObservedPod, reader: Pick<NeedsReader, 'read'>) {
   const { metadata, spec } = pod;
   const status: Status = pod.status ?? {};
   const phase = status.phase ?? 'Pending';
@@ -87,42 +56,45 @@ export function podViewOf(pod: ObservedPod, reader: Pick<NeedsReader, 'read'>): 
   const pending = phase === 'Pending';
   const condition = node === undefined ? unscheduledCondition(pod) : undefined;
   const mayBeRefused = condition?.reason === 'Unschedulable' && isAskedAbout(pod, condition.message);
-  if (sharesCpus(status) && !mayBeRefused && !(pending && node !== undefined)) return undefined;
+  // Most pods of a cluster share their CPUs, by their class alone.
+  const sharesCpus = status.qosClass !== undefined && status.qosClass !== 'Guaranteed';
+  if (sharesCpus && !mayBeRefused && !(pending && node !== undefined)) return undefined;
   const needs = readNeeds(() => reader.read(pod));
   const counts = needs?.exclusive || mayBeRefused || (pending && needs?.dpu && node !== undefined);
   if (needs === undefined || !counts) return undefined;
   const { uid, namespace = '', name = '', resourceVersion = '', deletionTimestamp } = metadata;
   return {
     uid,
+    /** The uid in the kubelet and its node's report. For a static pod, it differs from the uid of its mirror. */
     kubeletUid: kubeletUid(metadata) ?? uid,
     namespace,
     name,
+    /** The VMI of a launcher as `namespace/name`, for log lines. */
     vmi: vmiNameOf(pod),
     version: resourceVersion,
     node,
     nominated: filled(status.nominatedNodeName),
+    /** Whether no container has run yet. */
     pending,
     terminal,
     deleting: deletionTimestamp !== undefined,
+    /** While it is being deleted. */
     graceSeconds: graceSecondsOf(pod),
     launcher: isLauncher(metadata),
+    /** Whether the scheduler has given up the node that it had chosen. */
     dropped: condition !== undefined && condition.message?.startsWith(NO_NODE_FITS) !== true,
+    /** Whether the scheduler found no node for it and asks an extender about it: a replica may have refused it. */
     mayBeRefused,
+    /** The kubelet's reason for rejecting it at admission. */
     rejected,
-    since: node === undefined ? metadata.creationTimestamp : undefined,
-    padding: paddingOf(metadata),
     needs,
   };
 }
 
-const rawText = z.string().optional().catch(undefined);
-const rawAmounts = z.object({ cpu: z.union([z.string(), z.number()]).transform(String).optional() });
-const rawContainers = z
-  .array(
-    z.object({ resources: z.object({ requests: rawAmounts.optional(), limits: rawAmounts.optional() }).optional() }),
-  )
-  .optional()
-  .catch(undefined);
+const rawAmounts = z.object({ cpu: z.union([z.string(), z.number()]).transform(String).optional() }).optional();
+const rawResources = z.object({ requests: rawAmounts, limits: rawAmounts }).optional();
+const rawContainer = z.object({ resources: rawResources });
+const rawContainers = z.array(rawContainer).optional().catch(undefined);
 /** What the API server guarantees of every pod. */
 const rawPod = z.object({
   metadata: z.object({
@@ -130,7 +102,7 @@ const rawPod = z.object({
     namespace: name,
     name,
     resourceVersion: word,
-    deletionTimestamp: rawText,
+    deletionTimestamp: z.string().optional().catch(undefined),
     deletionGracePeriodSeconds: z.number().optional().catch(undefined),
   }),
   spec: z.object({ nodeName: name.optional(), containers: rawContainers, initContainers: rawContainers }),
@@ -161,13 +133,12 @@ export function unreadablePodView(object: unknown, before: PodView | undefined):
     return sum + (resultOrNone(() => integralCpus(text)) ?? 0);
   }, 0);
   if (node === undefined || status.qosClass !== 'Guaranteed' || cpus === 0) return undefined;
-  const { uid: podUid, namespace, name: podName } = metadata;
   return {
     ...current,
-    uid: podUid,
-    kubeletUid: podUid,
-    namespace,
-    name: podName,
+    uid: metadata.uid,
+    kubeletUid: metadata.uid,
+    namespace: metadata.namespace,
+    name: metadata.name,
     vmi: undefined,
     nominated: undefined,
     terminal: false,
@@ -175,26 +146,13 @@ export function unreadablePodView(object: unknown, before: PodView | undefined):
     dropped: false,
     mayBeRefused: false,
     rejected: undefined,
-    since: undefined,
-    padding: 0,
-    needs: needsOfCpus(podUid, namespace, cpus),
+    needs: needsOfCpus(metadata.uid, metadata.namespace, cpus),
   };
 }
 
-/** Most pods of a cluster, from their class alone. */
-function sharesCpus({ qosClass }: Status): boolean {
-  return qosClass !== undefined && qosClass !== 'Guaranteed';
-}
+type Deletion = Pick<ObservedPod['metadata'], 'deletionTimestamp' | 'deletionGracePeriodSeconds'>;
 
-function filled(text: string | undefined): string | undefined {
-  return text === '' ? undefined : text;
-}
-
-interface Deletable {
-  readonly metadata: Pick<ObservedPod['metadata'], 'deletionTimestamp' | 'deletionGracePeriodSeconds'>;
-}
-
-function graceSecondsOf({ metadata }: Deletable): number | undefined {
+function graceSecondsOf({ metadata }: { readonly metadata: Deletion }): number | undefined {
   return metadata.deletionTimestamp === undefined ? undefined : (metadata.deletionGracePeriodSeconds ?? 0);
 }
 

@@ -1,21 +1,16 @@
 import * as z from 'zod';
 import { listOrNone, name, uid, word } from '../../kube/bounds.ts';
-import { isAlreadyExists, type KubeClient } from '../../kube/client.ts';
+import { isAlreadyExists } from '../../kube/client.ts';
 import { instancesPath, migrationsPath } from '../../kube/cluster-view/vmis.ts';
-import type { EventRecorder } from '../../kube/events.ts';
 import { pagesOf } from '../../kube/list-pages.ts';
 import { recognizeLauncher, type VmiReference, vmiObject } from '../../model/launcher/recognize.ts';
 import { type DpuRestart, restartText } from '../../model/lease/dpu-run.ts';
 import { groupBy } from '../../model/lists.ts';
 import { DPU_RECOVERY_LABEL } from '../../model/names.ts';
-import type { ExtenderLogger } from '../telemetry/log-messages.ts';
+import type { ExtenderContext } from '../telemetry/context.ts';
 import type { PodWithoutNetwork } from './dpu-restarts.ts';
 
-export interface DpuRecoveryOptions {
-  readonly client: Pick<KubeClient, 'get' | 'create'>;
-  readonly events: Pick<EventRecorder, 'record'>;
-  readonly log: ExtenderLogger;
-}
+type DpuRecoveryOptions = Pick<ExtenderContext, 'client' | 'events' | 'log'>;
 
 const PAGE_OBJECTS = 500;
 const MAX_CONDITIONS = 64;
@@ -35,10 +30,6 @@ const instance = z.object({
 type Migration = z.infer<typeof migration>;
 
 const isActive = ({ status }: Migration): boolean => !['Succeeded', 'Failed'].includes(status?.phase ?? '');
-const isRecoveryMigration = ({ metadata }: Migration): boolean => metadata.labels?.[DPU_RECOVERY_LABEL] !== undefined;
-
-const migrationName = ({ metadata }: PodWithoutNetwork, { at }: DpuRestart): string =>
-  `plumbline-dpu-${metadata.uid}-${Date.parse(at) / 1000}`;
 
 /**
  * Asks KubeVirt to migrate VMs that lost their network: one at a time in each namespace, and each launcher once for each
@@ -63,20 +54,16 @@ export class DpuRecovery {
     return turn;
   };
 
-  async #migrateOne(
-    namespace: string,
-    node: string,
-    restart: DpuRestart,
-    pods: readonly PodWithoutNetwork[],
-  ): Promise<void> {
+  async #migrateOne(namespace: string, node: string, restart: DpuRestart, pods: readonly PodWithoutNetwork[]) {
     const migrations = await this.#list(migrationsPath(namespace), migration);
-    if (migrations.some((one) => isRecoveryMigration(one) && isActive(one))) return;
+    const active = migrations.filter(isActive);
+    if (active.some(({ metadata }) => metadata.labels?.[DPU_RECOVERY_LABEL] !== undefined)) return;
     const instances = await this.#list(instancesPath(namespace), instance);
-    const migrating = new Set(migrations.filter(isActive).map(({ spec }) => spec.vmiName));
+    const migrating = new Set(active.map(({ spec }) => spec.vmiName));
     const requested = new Set(migrations.map(({ metadata }) => metadata.name));
     for (const pod of pods) {
       const launcher = recognizeLauncher(pod);
-      const id = migrationName(pod, restart);
+      const id = `plumbline-dpu-${pod.metadata.uid}-${Date.parse(restart.at) / 1000}`;
       if (launcher.kind !== 'launcher' || migrating.has(launcher.vmi.name) || requested.has(id)) continue;
       const vmi = instances.find(({ metadata }) => metadata.uid === launcher.vmi.uid);
       if (vmi === undefined || !canMigrate(vmi, node)) continue;
@@ -108,12 +95,8 @@ export class DpuRecovery {
   /** What cannot be read is left out. @throws KubeError */
   async #list<S extends z.ZodType>(path: string, schema: S): Promise<z.infer<S>[]> {
     const list: z.infer<S>[] = [];
-    for await (const { items } of pagesOf({ client: this.#options.client, path, page: PAGE_OBJECTS })) {
-      for (const item of items ?? []) {
-        const { success, data } = schema.safeParse(item);
-        if (success) list.push(data);
-      }
-    }
+    for await (const { items } of pagesOf({ client: this.#options.client, path, page: PAGE_OBJECTS }))
+      list.push(...(items ?? []).flatMap((item) => schema.safeParse(item).data ?? []));
     return list;
   }
 }

@@ -1,27 +1,20 @@
 import { EventEmitter } from 'node:events';
 import type * as z from 'zod';
 import { word } from '../../kube/bounds.ts';
-import type { KubeClient } from '../../kube/client.ts';
 import { PODS_PATH } from '../../kube/cluster-view/pods.ts';
-import type { EventRecorder } from '../../kube/events.ts';
 import { pagesOf } from '../../kube/list-pages.ts';
 import { connectionWrites, observedMeta, pod as podSchema, podStatus } from '../../kube/resources.ts';
 import { recognizeLauncher, vmiObject } from '../../model/launcher/recognize.ts';
 import { type DpuRestart, isNetworkLost, networkMadeAt, restartText } from '../../model/lease/dpu-run.ts';
 import { ProblemLog } from '../../runtime/problem-log.ts';
 import { type DpuScope, hasNetworkDevice } from '../cluster/pod-needs.ts';
-import type { ExtenderLogger, ExtenderMessages } from '../telemetry/log-messages.ts';
+import type { ExtenderContext } from '../telemetry/context.ts';
+import type { ExtenderMessages } from '../telemetry/log-messages.ts';
 
-export interface DpuRestartsOptions {
-  readonly client: KubeClient;
-  readonly events: Pick<EventRecorder, 'record'>;
+interface DpuRestartsOptions extends Pick<ExtenderContext, 'client' | 'events' | 'active' | 'log'> {
   readonly scope: DpuScope;
-  readonly active: () => boolean;
   /** Called at each check with the launchers on the node that lost their network; undefined: VMs are only reported. */
-  readonly migrate:
-    | ((node: string, restart: DpuRestart, launchers: readonly PodWithoutNetwork[]) => Promise<void>)
-    | undefined;
-  readonly log: ExtenderLogger;
+  readonly migrate: ((node: string, restart: DpuRestart, launchers: PodWithoutNetwork[]) => Promise<void>) | undefined;
 }
 
 const podWithConnections = podSchema.extend({
@@ -34,18 +27,13 @@ export type PodWithoutNetwork = z.infer<typeof podWithConnections>;
 const CHECK_MILLISECONDS = 10_000;
 const PAGE_PODS = 500;
 
-interface DpuRestartEvents {
-  /** The node's condition may differ from `conditionOf`. */
-  readonly changed: [node: string];
-}
-
 interface Loss {
   readonly restart: DpuRestart;
   /** `over`: no pod lost its network, or none is left; no pod is added later. */
   state: 'unknown' | 'lost' | 'over';
   /** The uids of the pods with an Event. */
   readonly announced: Set<string>;
-  timer: NodeJS.Timeout | undefined;
+  timer?: NodeJS.Timeout;
 }
 
 /**
@@ -55,7 +43,10 @@ interface Loss {
  * Remembered by node. Owner: the record in the DPU's Lease. Age: pods are listed every ten seconds while some are lost.
  * End: the record has no restart, another one, or the Lease is gone. Another replica finds all of it in the Lease and the pods.
  */
-export class DpuRestarts extends EventEmitter<DpuRestartEvents> {
+export class DpuRestarts extends EventEmitter<{
+  /** The node's condition may differ from `conditionOf`. */
+  readonly changed: [node: string];
+}> {
   readonly #options: DpuRestartsOptions;
   readonly #problems: ProblemLog<ExtenderMessages>;
   readonly #losses = new Map<string, Loss>();
@@ -85,15 +76,11 @@ export class DpuRestarts extends EventEmitter<DpuRestartEvents> {
   }
 
   /** What the node's condition should say; null: it should have none; undefined: not known yet. */
-  conditionOf(
-    node: string,
-  ): { readonly at: string; readonly reason: string; readonly message: string } | null | undefined {
-    const loss = this.#losses.get(node);
-    if (loss === undefined || loss.state === 'over') return null;
-    if (loss.state === 'unknown') return undefined;
-    const { restart } = loss;
+  conditionOf(node: string): Readonly<Record<'at' | 'reason' | 'message', string>> | null | undefined {
+    const { restart, state = 'over' } = this.#losses.get(node) ?? {};
+    if (restart === undefined || state === 'over') return null;
     const reason = restart.kind === 'reboot' ? 'DPURebooted' : 'OpenVswitchRestarted';
-    return { at: restart.at, reason, message: restartText(restart) };
+    return state === 'unknown' ? undefined : { at: restart.at, reason, message: restartText(restart) };
   }
 
   stop(): void {
@@ -102,7 +89,7 @@ export class DpuRestarts extends EventEmitter<DpuRestartEvents> {
   }
 
   #begin(node: string, restart: DpuRestart): void {
-    const loss: Loss = { restart, state: 'unknown', announced: new Set(), timer: undefined };
+    const loss: Loss = { restart, state: 'unknown', announced: new Set() };
     this.#losses.set(node, loss);
     void this.#check(node, loss);
   }
@@ -131,15 +118,13 @@ export class DpuRestarts extends EventEmitter<DpuRestartEvents> {
   async #podsWithoutNetwork(node: string, restart: DpuRestart): Promise<PodWithoutNetwork[]> {
     const { client, scope } = this.#options;
     const query = { fieldSelector: `spec.nodeName=${node}` };
-    const podsWithoutNetwork: PodWithoutNetwork[] = [];
+    const pods: PodWithoutNetwork[] = [];
     for await (const { items } of pagesOf({ client, path: PODS_PATH, query, page: PAGE_PODS })) {
-      for (const item of items ?? []) {
-        const { data: pod } = podWithConnections.safeParse(item);
-        if (pod === undefined || !isNetworkLost(networkMadeAt(pod), restart)) continue;
-        if (scope === 'all' || hasNetworkDevice(pod)) podsWithoutNetwork.push(pod);
-      }
+      const read = (items ?? []).flatMap((item) => podWithConnections.safeParse(item).data ?? []);
+      const lost = read.filter((pod) => isNetworkLost(networkMadeAt(pod), restart));
+      pods.push(...lost.filter((pod) => scope === 'all' || hasNetworkDevice(pod)));
     }
-    return podsWithoutNetwork;
+    return pods;
   }
 
   #announce(node: string, { restart, announced }: Loss, pods: readonly PodWithoutNetwork[]): void {
@@ -150,10 +135,8 @@ export class DpuRestarts extends EventEmitter<DpuRestartEvents> {
       const { uid = '', namespace = '', name = '' } = pod.metadata;
       if (announced.has(uid)) continue;
       const launcher = recognizeLauncher(pod);
-      const object =
-        launcher.kind === 'launcher'
-          ? vmiObject(namespace, launcher.vmi)
-          : { apiVersion: 'v1', kind: 'Pod', namespace, name, uid };
+      const ownObject = { apiVersion: 'v1', kind: 'Pod', namespace, name, uid };
+      const object = launcher.kind === 'launcher' ? vmiObject(namespace, launcher.vmi) : ownObject;
       events.record(object, { type: 'Warning', reason: event, message });
     }
     if (announced.size === 0 && pods.length > 0)

@@ -1,37 +1,25 @@
 import { isConflict, isNotFound, type KubeClient, KubeError } from '../../kube/client.ts';
-import type { EventRecorder } from '../../kube/events.ts';
 import { BoundedMap } from '../../model/bounded-map.ts';
 import { PLACE_LOST } from '../../model/names.ts';
 import { logFailure } from '../../runtime/log.ts';
 import type { ClusterState } from '../cluster/cluster-state.ts';
 import { type DpuMonitor, lastRenewalText } from '../cluster/dpu-health.ts';
 import { namesOf, type PodView } from '../cluster/pod-view.ts';
-import type { ExtenderLogger } from '../telemetry/log-messages.ts';
+import type { ExtenderContext } from '../telemetry/context.ts';
 import { FairQueue } from './fair-queue.ts';
-
-type EvictionPolicy = 'evict' | 'hold';
 
 interface EvictionReason {
   readonly reason: 'DPUNotReady' | 'AllocationRefused' | 'PlaceLost';
   readonly text: string;
 }
 
-export interface StuckPod {
-  readonly pod: PodView;
-  readonly why: EvictionReason;
-}
+type StuckPod = { readonly pod: PodView; readonly why: EvictionReason };
 
-const placeLostText = (node: string): string => `node ${node} ${PLACE_LOST}: its kubelet would refuse the pod`;
-
-export interface EvictionsOptions {
-  readonly client: KubeClient;
-  readonly events: EventRecorder;
-  readonly policy: EvictionPolicy;
+interface EvictionsOptions extends Pick<ExtenderContext, 'client' | 'events' | 'active' | 'log'> {
+  readonly policy: 'evict' | 'hold';
   /** Returns the current pod if it still cannot start. Called right before the eviction. */
   readonly stuck: (pod: PodView) => StuckPod | undefined;
-  readonly active: () => boolean;
   readonly onAttempt: (outcome: RemovalOutcome) => void;
-  readonly log: ExtenderLogger;
 }
 
 /** Milliseconds between two evictions: a rack of dead DPUs must not empty a cluster at once. */
@@ -58,13 +46,11 @@ export class Evictions {
 
   consider(pod: PodView, why: EvictionReason): void {
     const { policy, active } = this.#options;
-    if (policy === 'evict') {
-      this.#enqueue(pod);
-      return;
+    if (policy === 'evict') this.#enqueue(pod);
+    else if (active() && !this.#announced.has(pod.uid)) {
+      this.#announced.set(pod.uid, true);
+      this.#recordEvent(pod, 'FailedToStart', why.text);
     }
-    if (!active() || this.#announced.has(pod.uid)) return;
-    this.#announced.set(pod.uid, true);
-    this.#recordEvent(pod, 'FailedToStart', why.text);
   }
 
   stop(): void {
@@ -113,8 +99,8 @@ export class Evictions {
     // It never throws.
     const removal = await removeUnstarted(this.#options.client, stuck.pod);
     this.#evicting = undefined;
-    this.#options.onAttempt(removal.outcome);
     const { outcome } = removal;
+    this.#options.onAttempt(outcome);
     if (outcome === 'evicted' || outcome === 'deleted') this.#removed(stuck, outcome);
     else if (outcome === 'gone') this.#retries.forget(stuck.pod.uid);
     else this.#failed(stuck, removal);
@@ -151,7 +137,7 @@ const MAX_RETRY_MILLISECONDS = 60_000;
 const MAX_KEYS = 5000;
 
 export class Retries {
-  readonly #keys = new Map<string, { readonly failures: number; timer: NodeJS.Timeout | undefined }>();
+  readonly #keys = new Map<string, { readonly failures: number; readonly timer: NodeJS.Timeout | undefined }>();
 
   /** @returns its number of consecutive failures */
   failed(key: string, retry: () => void): number {
@@ -160,12 +146,11 @@ export class Retries {
     const [oldest] = this.#keys.keys();
     if (this.#keys.size >= MAX_KEYS && oldest !== undefined) this.forget(oldest);
     const wait = Math.min(MAX_RETRY_MILLISECONDS, FIRST_RETRY_MILLISECONDS * 2 ** (failures - 1));
-    const entry: { failures: number; timer: NodeJS.Timeout | undefined } = { failures, timer: undefined };
-    entry.timer = setTimeout(() => {
-      entry.timer = undefined;
+    const timer = setTimeout(() => {
+      this.#keys.set(key, { failures, timer: undefined });
       retry();
-    }, wait).unref();
-    this.#keys.set(key, entry);
+    }, wait);
+    this.#keys.set(key, { failures, timer: timer.unref() });
     return failures;
   }
 
@@ -195,12 +180,12 @@ export function whyStuck(pod: PodView, { state, dpuHealth }: StartFacts): Evicti
   if (pod.kubeletUid !== pod.uid) return undefined;
   const refusal = state.hostRefusals.of(node, pod);
   if (refusal !== undefined) return { reason: 'AllocationRefused', text: `${node}: ${refusal}` };
-  if (state.lostPlaces.on(node).has(pod.uid)) return { reason: 'PlaceLost', text: placeLostText(node) };
+  if (state.lostPlaces.on(node).has(pod.uid))
+    return { reason: 'PlaceLost', text: `node ${node} ${PLACE_LOST}: its kubelet would refuse the pod` };
   if (!pod.needs.dpu || !dpuHealth.isDpuHost(node)) return undefined;
   const { state: lease, age } = dpuHealth.verdict(node);
-  if (lease !== 'dead') return undefined;
   const text = `the DPU of node ${node} has died before the pod started: ${lastRenewalText(age)}`;
-  return { reason: 'DPUNotReady', text };
+  return lease === 'dead' ? { reason: 'DPUNotReady', text } : undefined;
 }
 
 /** Undefined if it has started, or can start. */
@@ -213,10 +198,7 @@ export function stuckPodOf(pod: PodView, facts: StartFacts): StuckPod | undefine
 /** refused: by a disruption budget, by KubeVirt, or for lack of permission; changed: since the pod was read. */
 type RemovalOutcome = 'evicted' | 'deleted' | 'gone' | 'changed' | 'refused' | 'failed';
 
-export interface Removal {
-  readonly outcome: RemovalOutcome;
-  readonly error?: unknown;
-}
+export type Removal = { readonly outcome: RemovalOutcome; readonly error?: unknown };
 
 /** In KubeVirt's pkg/virt-operator/resource/generate/components/webhooks.go; with status 429. */
 const INTERCEPTOR = 'admission webhook "virt-launcher-eviction-interceptor.kubevirt.io" denied the request';
@@ -226,28 +208,17 @@ const INTERCEPTOR = 'admission webhook "virt-launcher-eviction-interceptor.kubev
  * eviction and for targets of migrations, also if the guest never started: such a launcher is deleted, if unchanged.
  */
 export async function removeUnstarted(client: KubeClient, pod: PodView): Promise<Removal> {
-  const evicted = await attempt('evicted', () => evict(client, pod));
+  const { namespace, name, uid } = pod;
+  const path = `/api/v1/namespaces/${namespace}/pods/${name}`;
+  // The uid protects a later pod of the same name, the version a launcher that has started in the meantime.
+  const deleteOptions = { preconditions: { uid } };
+  const eviction = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name, namespace }, deleteOptions };
+  const evicted = await attempt('evicted', () => client.create(`${path}/eviction`, eviction));
   const isDenied = evicted.error instanceof KubeError && evicted.error.message.includes(INTERCEPTOR);
   if (!isDenied || !pod.launcher || !pod.pending) return evicted;
-  return attempt('deleted', () => remove(client, pod));
-}
-
-/** The precondition on the uid protects a later pod of the same name. */
-function evict(client: KubeClient, { namespace, name, uid }: PodView): Promise<unknown> {
-  return client.create(`/api/v1/namespaces/${namespace}/pods/${name}/eviction`, {
-    apiVersion: 'policy/v1',
-    kind: 'Eviction',
-    metadata: { name, namespace },
-    deleteOptions: { preconditions: { uid } },
-  });
-}
-
-/** The precondition on the version protects a launcher that has started in the meantime. */
-function remove(client: KubeClient, { namespace, name, uid, version }: PodView): Promise<unknown> {
-  const preconditions = { uid, resourceVersion: version };
-  return client.delete(`/api/v1/namespaces/${namespace}/pods/${name}`, {
-    body: { apiVersion: 'v1', kind: 'DeleteOptions', preconditions },
-  });
+  const preconditions = { uid, resourceVersion: pod.version };
+  const body = { apiVersion: 'v1', kind: 'DeleteOptions', preconditions };
+  return attempt('deleted', () => client.delete(path, { body }));
 }
 
 async function attempt(done: RemovalOutcome, call: () => Promise<unknown>): Promise<Removal> {

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { type EventRecorder, type EventText, nodeTarget } from '../../kube/events.ts';
+import { type EventText, nodeTarget } from '../../kube/events.ts';
 import { BoundedMap } from '../../model/bounded-map.ts';
 import { parseJson } from '../../model/json.ts';
 import { isLauncher, recognizeLauncher, vmiObject } from '../../model/launcher/recognize.ts';
@@ -8,8 +8,7 @@ import { DECISION_ANNOTATION } from '../../model/names.ts';
 import type { ReportFault } from '../../model/report/check.ts';
 import { Durations } from '../../runtime/problem-log.ts';
 import type { ObservedPod } from '../cluster/pod-view.ts';
-import type { ExtenderLogger } from '../telemetry/log-messages.ts';
-import type { ExtenderMetrics } from '../telemetry/metrics.ts';
+import type { ExtenderContext } from '../telemetry/context.ts';
 
 const MAX_LAUNCHERS = 5000;
 
@@ -32,7 +31,7 @@ const decision = z.object({
  * their pods. Age: any, since clocks are not compared. End: the oldest of MAX_LAUNCHERS; one that still waits may then be
  * announced again.
  */
-export function launcherAnnouncer(events: Pick<EventRecorder, 'record'>, active: () => boolean) {
+export function launcherAnnouncer({ events, active }: Pick<ExtenderContext, 'events' | 'active'>) {
   const launchers = new BoundedMap<string, 'waiting' | 'announced'>(MAX_LAUNCHERS);
   return (pod: ObservedPod): void => {
     const { uid, namespace = '', annotations } = pod.metadata;
@@ -59,47 +58,43 @@ export function launcherAnnouncer(events: Pick<EventRecorder, 'record'>, active:
 export function launcherEventsOf(text: string): EventText[] {
   const parsed = decision.safeParse(parseJson(text));
   if (!parsed.success) return [];
-  const { cpus, padding = 0, threadsPerCore, resources, nodes, notes } = parsed.data;
+  const { cpus: { compute } = {}, padding = 0, threadsPerCore, resources, nodes, notes } = parsed.data;
   const events: EventText[] = [];
-  if (padding > 0 && cpus?.compute !== undefined) {
-    const from = cpus.compute - padding;
-    const message = `Padded the launcher's CPUs from ${from} to ${cpus.compute}: whole cores of ${threadsPerCore} threads. Quotas and limit ranges of the namespace apply to ${cpus.compute} CPUs`;
-    events.push({ type: 'Normal', reason: 'PaddedToWholeCores', message });
-  }
-  if (resources.length > 0) {
-    const message = `The launcher asks for CPUs on the NUMA nodes of its networks: ${resources.join(', ')}`;
-    events.push({ type: 'Normal', reason: 'NodesRestrictedByNetworks', message });
-  }
-  if (nodes.length > 0) {
-    const message = `The launcher avoids nodes that would reject its CPUs: ${nodes.join(', or ')}`;
-    events.push({ type: 'Normal', reason: 'NodesRestrictedByCores', message });
-  }
+  const add = (reason: string, message: string) => events.push({ type: 'Normal', reason, message });
+  if (padding > 0 && compute !== undefined)
+    add(
+      'PaddedToWholeCores',
+      `Padded the launcher's CPUs from ${compute - padding} to ${compute}: whole cores of ${threadsPerCore} threads. Quotas and limit ranges of the namespace apply to ${compute} CPUs`,
+    );
+  if (resources.length > 0)
+    add(
+      'NodesRestrictedByNetworks',
+      `The launcher asks for CPUs on the NUMA nodes of its networks: ${resources.join(', ')}`,
+    );
+  if (nodes.length > 0)
+    add('NodesRestrictedByCores', `The launcher avoids nodes that would reject its CPUs: ${nodes.join(', or ')}`);
   return [...events, ...notes];
 }
 
-const AGENT_READY = { event: 'AgentReady', message: 'The agent reports again' } as const;
-
-export function agentAnnouncer(events: Pick<EventRecorder, 'record'>, log: ExtenderLogger) {
+export function agentAnnouncer({ events, log }: Pick<ExtenderContext, 'events' | 'log'>) {
   const silences = new Durations();
   return (node: string, isReady: boolean): void => {
-    if (isReady) {
-      log.info({ node, ...AGENT_READY, ...silences.end(node) }, 'agent reports again');
-      events.record(nodeTarget(node), { type: 'Normal', reason: AGENT_READY.event, message: AGENT_READY.message });
-      return;
+    const event = isReady ? 'AgentReady' : 'AgentNotReady';
+    const message = isReady
+      ? 'The agent reports again'
+      : `The agent does not renew its Lease ${AGENT_LEASE_PREFIX}${node}: Plumbline does not know which CPUs of this node are free`;
+    if (isReady) log.info({ node, event, message, ...silences.end(node) }, 'agent reports again');
+    else {
+      silences.begin(node);
+      log.warn({ node, event, message }, 'agent is silent: its Lease has expired');
     }
-    silences.begin(node);
-    const event = 'AgentNotReady';
-    const message = `The agent does not renew its Lease ${AGENT_LEASE_PREFIX}${node}: Plumbline does not know which CPUs of this node are free`;
-    log.warn({ node, event, message }, 'agent is silent: its Lease has expired');
-    events.record(nodeTarget(node), { type: 'Warning', reason: event, message });
+    events.record(nodeTarget(node), { type: isReady ? 'Normal' : 'Warning', reason: event, message });
   };
 }
 
-interface QuarantineOptions {
+interface QuarantineOptions extends Pick<ExtenderContext, 'events' | 'active'> {
   readonly faults: ReadonlyMap<string, ReportFault>;
-  readonly events: Pick<EventRecorder, 'record'>;
-  readonly active: () => boolean;
-  readonly metrics: Pick<ExtenderMetrics, 'quarantinedReports'>;
+  readonly metrics: Pick<ExtenderContext['metrics'], 'quarantinedReports'>;
 }
 
 export function createQuarantine({ faults, events, active, metrics }: QuarantineOptions) {

@@ -1,7 +1,8 @@
-import { type Logger, logFailure } from '../../runtime/log.ts';
+import { logFailure } from '../../runtime/log.ts';
 import type { Fleet } from '../cluster/fleet.ts';
 import type { PodNeeds } from '../cluster/pod-needs.ts';
 import type { NodeVerdicts } from '../filter/node-verdicts.ts';
+import type { ExtenderContext } from '../telemetry/context.ts';
 import { FairQueue } from './fair-queue.ts';
 
 /** Milliseconds of predictions at a time, and of the pause after them, in which calls are answered. */
@@ -16,10 +17,9 @@ interface WaitingPod {
   readonly nodes: string[];
 }
 
-export interface LookaheadOptions {
+interface LookaheadOptions extends Pick<ExtenderContext, 'log'> {
   readonly fleet: Pick<Fleet, 'get'>;
   readonly verdicts: Pick<NodeVerdicts, 'verdict'>;
-  readonly log: Logger;
 }
 
 /**

@@ -9,19 +9,14 @@ import {
 } from '../../model/placement/mask-fit.ts';
 import { createSlices, sleep } from '../../runtime/time.ts';
 import { type Fleet, trustedShape } from '../cluster/fleet.ts';
+import type { ExtenderContext } from '../telemetry/context.ts';
 
-interface MaskCounts {
-  readonly vms: number;
-  readonly withoutNode: number;
-}
+const NO_MASKS = { vms: 0, withoutNode: 0 };
 
-export const NO_MASKS: MaskCounts = Object.freeze({ vms: 0, withoutNode: 0 });
-
-export interface MaskSurveyOptions {
+interface MaskSurveyOptions extends Pick<ExtenderContext, 'active'> {
   readonly fleet: Fleet;
   readonly masked: () => Iterable<MaskedVm>;
-  readonly active: () => boolean;
-  readonly onCounted: (counts: MaskCounts) => void;
+  readonly onCounted: (counts: Readonly<typeof NO_MASKS>) => void;
 }
 
 /** Seconds between two counts, and the minimum pause as a multiple of the last count's duration. */
@@ -52,14 +47,12 @@ export function createMaskSurvey({ fleet, masked, active, onCounted }: MaskSurve
 
   /** Compares a mask that fits nowhere with every node, in slices: the scheduler's calls run in between. */
   const isHosted = async (vm: MaskedVm, nodes: readonly SurveyedNode[]): Promise<boolean> => {
-    for (let from = 0; from < nodes.length; from += NODES_AT_ONCE) {
-      const some = nodes.slice(from, from + NODES_AT_ONCE);
-      if (await slices.run(() => hasMaskHost(vm, some))) return true;
-    }
+    for (let from = 0; from < nodes.length; from += NODES_AT_ONCE)
+      if (await slices.run(() => hasMaskHost(vm, nodes.slice(from, from + NODES_AT_ONCE)))) return true;
     return false;
   };
 
-  const count = async (): Promise<MaskCounts> => {
+  const count = async () => {
     const vms = [...masked()];
     if (vms.length === 0) return NO_MASKS;
     const nodes = await reportingNodes();

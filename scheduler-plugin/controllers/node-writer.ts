@@ -1,4 +1,4 @@
-import { isNotFound, type KubeClient, KubeError } from '../../kube/client.ts';
+import { isNotFound, KubeError } from '../../kube/client.ts';
 import { AGENT_LEASE_PREFIX } from '../../model/lease/agent-health.ts';
 import type { LeaseState } from '../../model/lease/observer.ts';
 import {
@@ -14,33 +14,30 @@ import { ProblemLog } from '../../runtime/problem-log.ts';
 import type { WrittenFacts } from '../cluster/cluster.ts';
 import { type DpuMonitor, lastRenewalText } from '../cluster/dpu-health.ts';
 import type { ClusterNode, Fleet } from '../cluster/fleet.ts';
-import type { ExtenderLogger, ExtenderMessages } from '../telemetry/log-messages.ts';
+import type { ExtenderContext } from '../telemetry/context.ts';
+import type { ExtenderMessages } from '../telemetry/log-messages.ts';
 import type { DpuRestarts } from './dpu-restarts.ts';
 import { Retries } from './evictions.ts';
 
-type ConditionStatus = 'True' | 'False' | 'Unknown';
-
-export interface NodeWriterOptions {
-  readonly client: KubeClient;
+interface NodeWriterOptions extends Pick<ExtenderContext, 'client' | 'active' | 'log'> {
   readonly fleet: Fleet;
   readonly nodes: ReadonlyMap<string, WrittenFacts>;
   readonly dpuHealth: Pick<DpuMonitor, 'verdict' | 'isReleased'>;
   readonly restarts: Pick<DpuRestarts, 'conditionOf'>;
-  readonly active: () => boolean;
   /** Called when the condition AgentReady was written that a silent agent has, or one that reports again. */
   readonly announce: (node: string, isReady: boolean) => void;
-  readonly log: ExtenderLogger;
 }
 
 const MERGE = 'application/merge-patch+json';
 const STRATEGIC = 'application/strategic-merge-patch+json';
 /** Milliseconds between two nodes. */
 const WRITE_INTERVAL_MILLISECONDS = 20;
-const DPU_REASONS: Readonly<Record<LeaseState, string>> = {
-  alive: 'LeaseRenewed',
-  dead: 'LeaseExpired',
-  unproven: 'NotSeenAlive',
-  unknown: 'LeaseUnknown',
+/** The status and the reason of the condition DPUReady. */
+const DPU_CONDITIONS: Readonly<Record<LeaseState, readonly [status: string, reason: string]>> = {
+  alive: ['True', 'LeaseRenewed'],
+  dead: ['False', 'LeaseExpired'],
+  unproven: ['Unknown', 'NotSeenAlive'],
+  unknown: ['Unknown', 'LeaseUnknown'],
 };
 
 /** Labels for the webhook, conditions, and the recheck annotation. Agents have no verb on nodes. */
@@ -117,10 +114,7 @@ export class NodeWriter {
   async #reconcile(node: string): Promise<void> {
     const { client, fleet, nodes, announce } = this.#options;
     const facts = nodes.get(node);
-    if (facts === undefined) {
-      this.#written.delete(node);
-      return;
-    }
+    if (facts === undefined) return void this.#written.delete(node);
     const path = `/api/v1/nodes/${node}`;
     const labels = missingLabels(fleet.get(node), facts);
     if (labels) await client.patch(path, MERGE, { metadata: { labels } });
@@ -143,10 +137,9 @@ export class NodeWriter {
     const { state, age } = dpuHealth.verdict(node);
     // A replica that has just started has observed less than the last one, which wrote the condition.
     if (state === 'unproven' && dpuReady !== undefined) return undefined;
-    const status = dpuStatus(state);
-    if (status === dpuReady) return undefined;
+    const [status, reason] = DPU_CONDITIONS[state];
     const message = `the DPU is ${state}: ${lastRenewalText(age)}`;
-    return { ...conditionOf(DPU_READY_CONDITION, status), reason: DPU_REASONS[state], message };
+    return status === dpuReady ? undefined : { ...conditionOf(DPU_READY_CONDITION, status), reason, message };
   }
 
   #restartCondition(node: string, { dpuRestarted }: WrittenFacts) {
@@ -181,18 +174,12 @@ export class NodeWriter {
 function missingLabels(node: ClusterNode | undefined, { threadsPerCore, fullPcpus }: WrittenFacts) {
   if (node?.shape === undefined || node.quarantined) return undefined;
   const { host, wholeCoresOnly } = node.shape.empty;
-  const threads = String(host.threadsPerCore);
-  const full = String(wholeCoresOnly);
-  if (threads === threadsPerCore && full === fullPcpus) return undefined;
-  return { [THREADS_PER_CORE_LABEL]: threads, [FULL_PCPUS_LABEL]: full };
+  const labels = { [THREADS_PER_CORE_LABEL]: `${host.threadsPerCore}`, [FULL_PCPUS_LABEL]: `${wholeCoresOnly}` };
+  const isWritten = `${host.threadsPerCore}` === threadsPerCore && `${wholeCoresOnly}` === fullPcpus;
+  return isWritten ? undefined : labels;
 }
 
-function dpuStatus(state: LeaseState): ConditionStatus {
-  if (state === 'alive') return 'True';
-  return state === 'dead' ? 'False' : 'Unknown';
-}
-
-function conditionOf(type: string, status: ConditionStatus) {
+function conditionOf(type: string, status: string) {
   const time = `${new Date().toISOString().slice(0, 19)}Z`;
   return { type, status, lastHeartbeatTime: time, lastTransitionTime: time };
 }

@@ -1,5 +1,5 @@
-import { isConflict, isNotFound, type KubeClient } from '../../kube/client.ts';
-import type { EventRecorder, EventText } from '../../kube/events.ts';
+import { isConflict, isNotFound } from '../../kube/client.ts';
+import type { EventText } from '../../kube/events.ts';
 import {
   formatPausedStart,
   nextStep,
@@ -9,16 +9,11 @@ import {
 import { vmiObject } from '../../model/launcher/recognize.ts';
 import { PAUSED_START_ANNOTATION } from '../../model/names.ts';
 import type { MaskedInstance } from '../cluster/masked-vms.ts';
-import type { ExtenderLogger } from '../telemetry/log-messages.ts';
+import type { ExtenderContext } from '../telemetry/context.ts';
 import { WorkQueue } from './fair-queue.ts';
 
-export interface PausedStartsOptions {
-  readonly client: Pick<KubeClient, 'patch' | 'replace'>;
-  readonly events: Pick<EventRecorder, 'record'>;
-  readonly active: () => boolean;
+interface PausedStartsOptions extends Pick<ExtenderContext, 'client' | 'events' | 'active' | 'log' | 'nowSeconds'> {
   readonly onResumed: () => void;
-  readonly log: ExtenderLogger;
-  readonly nowSeconds: () => number;
 }
 
 const MAX_CONCURRENT_VMIS = 8;
@@ -26,10 +21,10 @@ const RETRY_MILLISECONDS = 2000;
 /** Without a report; then an Event names the silent agent. */
 const SILENCE_SECONDS = 60;
 
-interface Progress {
+class Progress {
   /** It was unpaused here, whatever its status still shows. */
-  resumed: boolean;
-  lastText: string;
+  resumed = false;
+  lastText = '';
   /** When it was first seen to wait for its agent. */
   since: number | undefined;
   conflictsSince: number | undefined;
@@ -38,7 +33,11 @@ interface Progress {
 /** The next step follows from the VMI and the agent's report alone: another replica continues. */
 export class PausedStarts {
   readonly #options: PausedStartsOptions;
-  readonly #vms = new StartingVms();
+  /** VMIs whose start is not over, by key. */
+  readonly #vmis = new Map<string, MaskedInstance>();
+  /** By node, and by the uid of the launcher. */
+  readonly #pinnings = new Map<string, ReadonlyMap<string, PinningReport>>();
+  /** By the uid of the VMI. */
   readonly #progress = new Map<string, Progress>();
   readonly #queue: WorkQueue;
 
@@ -49,22 +48,26 @@ export class PausedStarts {
 
   /** Undefined if it was deleted or is no longer relevant. */
   changed(key: string, instance: MaskedInstance | undefined): void {
-    const before = this.#vms.put(key, instance);
-    if (before && before.uid !== this.#vms.instances.get(key)?.uid) this.#progress.delete(before.uid);
+    const before = this.#vmis.get(key);
+    if (instance?.record === undefined || instance.record.state === 'resumed') this.#vmis.delete(key);
+    else this.#vmis.set(key, instance);
+    if (before && before.uid !== this.#vmis.get(key)?.uid) this.#progress.delete(before.uid);
     this.#queue.add(key);
   }
 
   /** Replaces the states of the launchers that a node's agent reports. */
   reported(node: string, pinnings: readonly ReportedPinning[]): void {
-    for (const key of this.#vms.report(node, pinnings)) this.#queue.add(key);
+    if (pinnings.length === 0) this.#pinnings.delete(node);
+    else this.#pinnings.set(node, new Map(pinnings.map((pinning) => [pinning.podUID, pinning])));
+    for (const [key, vmi] of this.#vmis) if (vmi.node === node) this.#queue.add(key);
   }
 
   requeueAll(): void {
-    for (const key of this.#vms.instances.keys()) this.#queue.add(key);
+    for (const key of this.#vmis.keys()) this.#queue.add(key);
   }
 
   get waiting(): number {
-    return this.#vms.instances.size;
+    return this.#vmis.size;
   }
 
   stop(): void {
@@ -73,7 +76,7 @@ export class PausedStarts {
 
   async #reconcile(key: string): Promise<void> {
     const { active, log } = this.#options;
-    const vmi = this.#vms.instances.get(key);
+    const vmi = this.#vmis.get(key);
     if (vmi === undefined || !active()) return;
     try {
       await this.#takeStep(key, vmi);
@@ -102,7 +105,7 @@ export class PausedStarts {
   }
 
   async #takeStep(key: string, vmi: MaskedInstance): Promise<void> {
-    const step = nextStep(vmi, this.#vms.pinningOf(vmi));
+    const step = nextStep(vmi, this.#pinningOf(vmi));
     switch (step.do) {
       case 'record':
         return this.#record(vmi, step.record, vmi.version);
@@ -116,6 +119,13 @@ export class PausedStarts {
       }
       case 'nothing':
     }
+  }
+
+  /** By the agent of the node where the VM runs: a migrating VM has another launcher. */
+  #pinningOf({ node = '', pods }: MaskedInstance): PinningReport | undefined {
+    const pinnings = this.#pinnings.get(node);
+    const pod = Object.keys(pods).find((uid) => pods[uid] === node && pinnings?.has(uid));
+    return pod === undefined ? undefined : pinnings?.get(pod);
   }
 
   async #unpause(vmi: MaskedInstance): Promise<void> {
@@ -145,21 +155,13 @@ export class PausedStarts {
     const progress = this.#progressOf(vmi);
     progress.since ??= nowSeconds();
     const left = progress.since + SILENCE_SECONDS - nowSeconds();
-    if (left > 0) {
-      this.#queue.addAfter(key, left * 1000);
-      return;
-    }
     const message = `the VM stays paused: in ${SILENCE_SECONDS} s, no report of node ${vmi.node} has said whether its vCPUs are pinned; check that its agent runs with --vm-pinning on`;
-    this.#announce(vmi, { type: 'Warning', reason: 'PinningNotReported', message });
+    if (left > 0) this.#queue.addAfter(key, left * 1000);
+    else this.#announce(vmi, { type: 'Warning', reason: 'PinningNotReported', message });
   }
 
   #progressOf({ uid }: MaskedInstance): Progress {
-    const progress = this.#progress.get(uid) ?? {
-      resumed: false,
-      lastText: '',
-      since: undefined,
-      conflictsSince: undefined,
-    };
+    const progress = this.#progress.get(uid) ?? new Progress();
     this.#progress.set(uid, progress);
     return progress;
   }
@@ -183,42 +185,4 @@ function pathOf(group: string, { namespace, name }: MaskedInstance): string {
   return `/apis/${group}/v1/namespaces/${namespace}/virtualmachineinstances/${name}`;
 }
 
-export interface ReportedPinning extends PinningReport {
-  readonly podUID: string;
-}
-
-export class StartingVms {
-  readonly #instances = new Map<string, MaskedInstance>();
-  readonly #keysByNode = new Map<string | undefined, Set<string>>();
-  readonly #pinnings = new Map<string, ReadonlyMap<string, PinningReport>>();
-
-  get instances(): ReadonlyMap<string, MaskedInstance> {
-    return this.#instances;
-  }
-
-  /** @returns the previous instance */
-  put(key: string, instance: MaskedInstance | undefined): MaskedInstance | undefined {
-    const before = this.#instances.get(key);
-    this.#instances.delete(key);
-    this.#keysByNode.get(before?.node)?.delete(key);
-    if (instance?.record === undefined || instance.record.state === 'resumed') return before;
-    this.#instances.set(key, instance);
-    const keys = this.#keysByNode.get(instance.node) ?? new Set();
-    this.#keysByNode.set(instance.node, keys.add(key));
-    return before;
-  }
-
-  /** @returns the keys of the node's VMIs */
-  report(node: string, pinnings: readonly ReportedPinning[]): ReadonlySet<string> {
-    if (pinnings.length === 0) this.#pinnings.delete(node);
-    else this.#pinnings.set(node, new Map(pinnings.map((pinning) => [pinning.podUID, pinning])));
-    return this.#keysByNode.get(node) ?? new Set();
-  }
-
-  /** By the agent of the node where the VM runs: a migrating VM has another launcher. */
-  pinningOf({ node = '', pods }: MaskedInstance): PinningReport | undefined {
-    const pinnings = this.#pinnings.get(node);
-    const pod = Object.keys(pods).find((uid) => pods[uid] === node && pinnings?.has(uid));
-    return pod === undefined ? undefined : pinnings?.get(pod);
-  }
-}
+type ReportedPinning = PinningReport & { readonly podUID: string };

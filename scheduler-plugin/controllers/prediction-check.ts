@@ -1,4 +1,3 @@
-import type { EventRecorder } from '../../kube/events.ts';
 import { unionOf } from '../../model/cpu-set.ts';
 import { REJECTIONS } from '../../model/kubelet/provider.ts';
 import { assignedCpus, isReportedResource } from '../../model/kubelet/report.ts';
@@ -10,15 +9,12 @@ import type { Cluster } from '../cluster/cluster.ts';
 import type { ClusterState } from '../cluster/cluster-state.ts';
 import type { ClusterNode } from '../cluster/fleet.ts';
 import type { PodNeeds } from '../cluster/pod-needs.ts';
-import type { ExtenderLogger } from '../telemetry/log-messages.ts';
-import type { ExtenderMetrics } from '../telemetry/metrics.ts';
+import type { ExtenderContext } from '../telemetry/context.ts';
 
-export interface PredictionCheckOptions {
+interface PredictionCheckOptions extends Pick<ExtenderContext, 'events' | 'log'> {
   readonly state: Pick<ClusterState, 'fleet' | 'reservations' | 'lostPlaces'>;
   readonly cluster: Pick<Cluster, 'pods'>;
-  readonly events: Pick<EventRecorder, 'record'>;
-  readonly metrics: Pick<ExtenderMetrics, 'predictions'>;
-  readonly log: ExtenderLogger;
+  readonly metrics: Pick<ExtenderContext['metrics'], 'predictions'>;
 }
 
 /** Until a report has the devices and memory at the pod's admission, or a rejection, which the agent polls. */
@@ -63,26 +59,24 @@ export function createPredictionCheck(options: PredictionCheckOptions) {
     const before = withAssignments(basis.shape.empty, basis.assignments, basis.usage);
     const expected = isRejection ? before : withPod(before, reservation.pod.request);
     const after = withAssignments(basis.shape.empty, [], node.usage);
-    if (isUnchanged(node, basis, reservation.uid) && amountsInUse(after) === amountsInUse(expected))
-      announce(comparison);
+    const isComparable = isUnchanged(node, basis, reservation.uid) && amountsInUse(after) === amountsInUse(expected);
+    if (isComparable) announce(comparison);
     else count('not_compared');
   };
 
-  return {
-    /** After the report that ended it has been stored. */
-    ended(reservation: Reservation<PodNeeds>, end: ReservationEnd): void {
-      const isDecided = end === 'shown' || end === 'terminal' || (end === 'deleted' && reservation.kind === 'bound');
-      // A reservation without a namespace is not from a filter call.
-      if (!isDecided || reservation.namespace === undefined) return;
-      const comparison = comparisonOf(options, reservation, end === 'terminal');
-      if (comparison === undefined) count('not_compared');
-      else if (comparison.actual === comparison.predicted) count('as_predicted');
-      else if (!dependsOnResources(comparison)) announce(comparison);
-      else {
-        const seconds = comparison.isRejection ? REJECTION_SECONDS : ADMISSION_SECONDS;
-        setTimeout(confirm, seconds * 1000, comparison).unref();
-      }
-    },
+  /** Called when a reservation has ended, after the report that ended it has been stored. */
+  return (reservation: Reservation<PodNeeds>, end: ReservationEnd): void => {
+    const isDecided = end === 'shown' || end === 'terminal' || (end === 'deleted' && reservation.kind === 'bound');
+    // A reservation without a namespace is not from a filter call.
+    if (!isDecided || reservation.namespace === undefined) return;
+    const comparison = comparisonOf(options, reservation, end === 'terminal');
+    if (comparison === undefined) count('not_compared');
+    else if (comparison.actual === comparison.predicted) count('as_predicted');
+    else if (!dependsOnResources(comparison)) announce(comparison);
+    else {
+      const seconds = comparison.isRejection ? REJECTION_SECONDS : ADMISSION_SECONDS;
+      setTimeout(confirm, seconds * 1000, comparison).unref();
+    }
   };
 }
 

@@ -1,26 +1,18 @@
 import { logFailure } from '../../runtime/log.ts';
 import type { PodNeeds } from '../cluster/pod-needs.ts';
 import type { PodView } from '../cluster/pod-view.ts';
-import type { ExtenderLogger } from '../telemetry/log-messages.ts';
+import type { ExtenderContext } from '../telemetry/context.ts';
 import { FairQueue } from './fair-queue.ts';
 
-export interface RecheckOptions {
+interface RecheckOptions extends Pick<ExtenderContext, 'active' | 'log' | 'nowSeconds'> {
   readonly wouldFit: (needs: PodNeeds, node: string) => boolean;
   /** Whether the node is excluded for pods of this namespace. */
   readonly isExcluded: (needs: PodNeeds, node: string) => boolean;
-  readonly active: () => boolean;
   /** Changes the node's annotation. @returns whether that succeeded; if not, it is retried */
   readonly touch: (node: string) => Promise<boolean>;
-  readonly log: ExtenderLogger;
-  readonly nowSeconds: () => number;
 }
 
-interface PodId {
-  readonly uid: string;
-  readonly namespace: string;
-}
-
-interface WaitingPod extends PodId {
+interface WaitingPod {
   readonly needs: PodNeeds;
   readonly wasRefusedHere: boolean;
   /** When the scheduler last asked about it, or when it was first seen. */
@@ -82,16 +74,16 @@ export class Recheck {
     return this.#pods.size;
   }
 
-  waits(pod: PodId, needs: PodNeeds): void {
-    this.#add(pod, needs, { wasRefusedHere: true, freeTouches: 0 });
+  waits(needs: PodNeeds): void {
+    this.#add(needs, { wasRefusedHere: true, freeTouches: 0 });
   }
 
   /**
    * The scheduler stopped searching before it reached a node that would accept the pod.
    * @param rounds attempts after which it must have reached every node, since each begins where the last one stopped
    */
-  neverOffered(pod: PodId, needs: PodNeeds, node: string, rounds: number): void {
-    this.#add(pod, needs, { wasRefusedHere: true, freeTouches: rounds });
+  neverOffered(needs: PodNeeds, node: string, rounds: number): void {
+    this.#add(needs, { wasRefusedHere: true, freeTouches: rounds });
     this.improved(node);
   }
 
@@ -99,7 +91,7 @@ export class Recheck {
     const pod = this.#pods.get(uid);
     if (pod === undefined) return;
     this.#pods.delete(uid);
-    this.#queue.delete(pod.namespace, uid);
+    this.#queue.delete(pod.needs.namespace, uid);
     if (this.#pods.size === 0) this.#improved.clear();
   }
 
@@ -128,17 +120,19 @@ export class Recheck {
   /** At most one touch: if an extender refused the pod, the scheduler then asks this replica about it. */
   #mayWait(pod: PodView | undefined): void {
     if (!pod?.mayBeRefused || pod.deleting || pod.terminal || this.#pods.has(pod.uid)) return;
-    this.#add(pod, pod.needs, { wasRefusedHere: false, freeTouches: 0 });
+    this.#add(pod.needs, { wasRefusedHere: false, freeTouches: 0 });
   }
 
-  #add({ uid, namespace }: PodId, needs: PodNeeds, state: Pick<WaitingPod, 'wasRefusedHere' | 'freeTouches'>): void {
+  #add(needs: PodNeeds, state: Pick<WaitingPod, 'wasRefusedHere' | 'freeTouches'>): void {
+    const { namespace, request } = needs;
+    const { uid } = request;
     this.#forgetOld();
     const touched: WaitingPod['touched'] = this.#pods.get(uid)?.touched ?? new Map();
     this.#pods.delete(uid);
     this.#queue.delete(namespace, uid);
     const oldest = this.#pods.size >= MAX_WAITING ? this.#queue.oldestOfLargest() : undefined;
-    if (oldest !== undefined) this.settled(oldest.uid);
-    const pod = { uid, namespace, needs, lastObserved: this.#options.nowSeconds(), touched, ...state };
+    if (oldest !== undefined) this.settled(oldest.needs.request.uid);
+    const pod = { needs, lastObserved: this.#options.nowSeconds(), touched, ...state };
     this.#pods.set(uid, pod);
     this.#queue.set(namespace, uid, pod);
   }
@@ -161,18 +155,12 @@ export class Recheck {
     const { active, touch, nowSeconds } = this.#options;
     this.#timer = undefined;
     this.#forgetOld();
-    if (!active()) {
-      this.#improved.clear();
-      return;
-    }
+    if (!active()) return this.#improved.clear();
     const until = nowSeconds() + MAX_CHECK_SECONDS;
     for (const [node, due] of this.#improved) {
       if (due > nowSeconds()) continue;
       const pods = this.#servedBy(node, until);
-      if (pods === undefined) {
-        this.#schedule(CHECK_PAUSE_SECONDS);
-        return;
-      }
+      if (pods === undefined) return this.#schedule(CHECK_PAUSE_SECONDS);
       if (pods.length === 0) continue;
       this.#lastWrite = nowSeconds();
       this.#isWriting = true;
@@ -206,7 +194,7 @@ export class Recheck {
       const kind = `${pod.needs.key} ${pod.needs.dpu}`;
       if (!fits.has(kind) && fits.size < MAX_POD_KINDS) {
         if (nowSeconds() >= until) return undefined;
-        fits.set(kind, this.#wouldFit(pod, node));
+        fits.set(kind, this.#wouldFit(pod.needs, node));
       }
       if (fits.get(kind) === true) pods.push(pod);
     }
@@ -217,18 +205,19 @@ export class Recheck {
   }
 
   /** A prediction that fails must not stop the checks of other pods. */
-  #wouldFit({ uid, needs }: WaitingPod, node: string): boolean {
+  #wouldFit(needs: PodNeeds, node: string): boolean {
     const { wouldFit, log } = this.#options;
     try {
       return wouldFit(needs, node);
     } catch (err) {
-      log.error({ err, uid, node }, 'background work failed');
+      log.error({ err, uid: needs.request.uid, node }, 'background work failed');
       return false;
     }
   }
 
   #touched(node: string, pods: readonly WaitingPod[]): void {
-    for (const { uid, wasRefusedHere, touched } of pods) {
+    for (const { needs, wasRefusedHere, touched } of pods) {
+      const { uid } = needs.request;
       touched.set(node, { times: (touched.get(node)?.times ?? 0) + 1, last: this.#options.nowSeconds() });
       if (!wasRefusedHere && this.#pods.get(uid)?.wasRefusedHere === false) this.settled(uid);
     }

@@ -9,8 +9,8 @@ import type { FilterOutcome } from '../filter/filter.ts';
 
 /** The answer has the message in the protocol's own Error field. */
 export class ArgsError extends PlumblineError {
-  constructor(message: string, options?: ErrorOptions) {
-    super('extender-args', message, options);
+  constructor(message: string) {
+    super('extender-args', message);
   }
 }
 
@@ -61,8 +61,8 @@ export type NodeObject = z.infer<typeof node>;
 
 /** For a pod that exceeds a limit or has an unknown form. No later attempt would read it. */
 export class UnreadablePod extends PlumblineError {
-  constructor(message: string, options?: ErrorOptions) {
-    super('unreadable-pod', `the pod cannot be read: ${message}`, options);
+  constructor(message: string) {
+    super('unreadable-pod', `the pod cannot be read: ${message}`);
   }
 }
 
@@ -72,50 +72,34 @@ const extenderArgs = z.object({
   Nodes: z.object({ items: list(node, MAX_NODES).nullish() }).nullish(),
 });
 
-export interface ExtenderArgs {
-  readonly pod: SchedulingPod | UnreadablePod;
-  readonly names: readonly string[];
-  /** From a scheduler with nodeCacheCapable: false. */
-  readonly nodes: readonly NodeObject[] | undefined;
-}
+export type ExtenderArgs = Readonly<ReturnType<typeof parseExtenderArgs>>;
 
 /** @throws ArgsError if the body is not ExtenderArgs, has both or neither of Nodes and NodeNames, or no uid */
-export function parseExtenderArgs(body: unknown): ExtenderArgs {
+export function parseExtenderArgs(body: unknown) {
   const { Pod, NodeNames, Nodes } = parseBody(extenderArgs, body, 'ExtenderArgs');
-  if (NodeNames != null && Nodes?.items != null) {
-    throw new ArgsError('both Nodes and NodeNames are set: expected one');
-  }
+  // From a scheduler with nodeCacheCapable: false.
   const nodes = Nodes?.items ?? undefined;
+  if (NodeNames != null && nodes !== undefined) throw new ArgsError('both Nodes and NodeNames are set: expected one');
   const names = NodeNames ?? nodes?.map(({ metadata }) => metadata.name);
-  if (names === undefined) {
+  if (names === undefined)
     throw new ArgsError(
       'neither NodeNames nor Nodes is set: set nodeCacheCapable: true in the extender’s configuration',
     );
-  }
-  if (identified.safeParse(Pod).data?.metadata.uid === undefined) {
+  if (!identified.safeParse(Pod).success)
     throw new ArgsError('Pod.metadata.uid is missing: the extender identifies pods by uid');
-  }
-  const parsed = schedulingPod.safeParse(Pod);
-  const pod = parsed.success ? parsed.data : new UnreadablePod(issuesText(parsed.error));
-  return { pod, names, nodes };
+  const { data, error } = schedulingPod.safeParse(Pod);
+  return { pod: data ?? new UnreadablePod(issuesText(error!)), names, nodes };
 }
 
-const numPdbViolations = z.number().int().nullish();
+/** By node. */
+const victimsOf = <S extends z.ZodType>(victim: S) => {
+  const victims = { Pods: list(victim, MAX_LIST_ITEMS).nullish(), NumPDBViolations: z.number().int().nullish() };
+  return map(name, z.object(victims), MAX_NODES).nullish();
+};
 export const extenderPreemptionArgs = z.object({
   Pod: pod.superRefine(limitAmounts),
-  NodeNameToVictims: map(
-    name,
-    z.object({
-      Pods: list(z.object({ metadata: z.object({ uid }) }), MAX_LIST_ITEMS).nullish(),
-      NumPDBViolations: numPdbViolations,
-    }),
-    MAX_NODES,
-  ).nullish(),
-  NodeNameToMetaVictims: map(
-    name,
-    z.object({ Pods: list(z.object({ UID: uid }), MAX_LIST_ITEMS).nullish(), NumPDBViolations: numPdbViolations }),
-    MAX_NODES,
-  ).nullish(),
+  NodeNameToVictims: victimsOf(z.object({ metadata: z.object({ uid }) })),
+  NodeNameToMetaVictims: victimsOf(z.object({ UID: uid })),
 });
 export type ExtenderPreemptionArgs = z.infer<typeof extenderPreemptionArgs>;
 
@@ -151,17 +135,13 @@ export function softTopologyKeys({ spec }: SchedulingPod): readonly string[] {
   if (affinities == null && spreads == null) return [];
   const { nodeAffinity, podAffinity, podAntiAffinity } = affinities ?? {};
   const keys = new Set<string>();
-  for (const { topologyKey, whenUnsatisfiable } of spreads ?? []) {
+  for (const { topologyKey, whenUnsatisfiable } of spreads ?? [])
     if (whenUnsatisfiable === 'ScheduleAnyway') keys.add(topologyKey);
-  }
-  for (const terms of [podAffinity, podAntiAffinity]) {
-    for (const { podAffinityTerm } of terms?.preferredDuringSchedulingIgnoredDuringExecution ?? []) {
+  for (const terms of [podAffinity, podAntiAffinity])
+    for (const { podAffinityTerm } of terms?.preferredDuringSchedulingIgnoredDuringExecution ?? [])
       keys.add(podAffinityTerm.topologyKey);
-    }
-  }
-  for (const { preference } of nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution ?? []) {
+  for (const { preference } of nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution ?? [])
     for (const { key } of preference.matchExpressions ?? []) keys.add(key);
-  }
   return [...keys].slice(0, MAX_KEYS);
 }
 
@@ -169,9 +149,9 @@ export function softTopologyKeys({ spec }: SchedulingPod): readonly string[] {
 export function filterResult({ answers, refusals }: FilterOutcome, nodes: readonly NodeObject[] | undefined) {
   const names = answers.map(({ node }) => node);
   const passed = new Set(names);
+  const items = nodes?.filter(({ metadata }) => passed.has(metadata.name));
   return {
-    Nodes:
-      nodes === undefined ? null : { metadata: {}, items: nodes.filter(({ metadata }) => passed.has(metadata.name)) },
+    Nodes: items === undefined ? null : { metadata: {}, items },
     NodeNames: names,
     FailedNodes: {},
     FailedAndUnresolvableNodes: refusals.byNode,

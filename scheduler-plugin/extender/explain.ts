@@ -6,11 +6,11 @@ import { createSlices } from '../../runtime/time.ts';
 import { limitAmounts } from '../cluster/pod-needs.ts';
 import type { Decisions } from '../filter/decisions.ts';
 import { ArgsError, nodeNames, parseBody } from './args.ts';
-import type { Extender, NodeExplanation } from './extender.ts';
+import type { Extender } from './extender.ts';
 
 export type Explainer = ReturnType<typeof createExplainer>;
 
-export interface ExplainerOptions {
+interface ExplainerOptions {
   readonly extender: Extender;
   readonly decisions: Decisions;
   readonly client: Pick<KubeClient, 'get'>;
@@ -25,27 +25,17 @@ const posted = z.union([z.object({ Pod: explainedPod, NodeNames: nodeNames.nulli
  * lists the last decisions. No reservation. A standby answers, too, from its own observations.
  */
 export function createExplainer({ extender, decisions, client, isActive }: ExplainerOptions) {
-  /** In slices: the scheduler's calls run in between. */
-  const explainedNodes = async (pod: Pod, names?: readonly string[]) => {
+  const explanation = async (pod: Pod, names?: readonly string[]) => {
+    const { namespace = '', name = '', uid = '' } = pod.metadata;
+    const { kind, places = [] } = extender.state.reservations.of(uid) ?? {};
+    const cpus = [...places].map(([node, place]) => [node, place?.cpus?.toString() ?? ''] as const);
+    const reservation = kind && { kind, nodes: Object.fromEntries(cpus) };
+    const active = isActive();
+    // In slices: the scheduler's calls run in between.
     const slices = createSlices();
     const nodes: object[] = [];
     for (const explained of extender.explain(pod, names)) nodes.push(await slices.run(() => writtenOut(explained())));
-    return nodes;
-  };
-  const explanation = async (pod: Pod, names?: readonly string[]) => {
-    const uid = pod.metadata.uid ?? '';
-    const reservation = extender.state.reservations.of(uid);
-    return {
-      active: isActive(),
-      pod: { namespace: pod.metadata.namespace ?? '', name: pod.metadata.name ?? '', uid },
-      reservation: reservation && {
-        kind: reservation.kind,
-        nodes: Object.fromEntries(
-          [...reservation.places].map(([node, place]) => [node, place?.cpus?.toString() ?? '']),
-        ),
-      },
-      nodes: await explainedNodes(pod, names),
-    };
+    return { active, pod: { namespace, name, uid }, reservation, nodes };
   };
 
   return {
@@ -53,10 +43,8 @@ export function createExplainer({ extender, decisions, client, isActive }: Expla
     async ofPod(name: string | null): Promise<object> {
       if (name === null) return { active: isActive(), decisions: decisions.list() };
       const pod = await readExplainedPod(client, name);
-      return {
-        ...(await explanation(pod)),
-        decisions: decisions.list(`${pod.metadata.namespace}/${pod.metadata.name}`),
-      };
+      const { namespace, name: podName } = pod.metadata;
+      return { ...(await explanation(pod)), decisions: decisions.list(`${namespace}/${podName}`) };
     },
     /** A pod, or a whole filter call; it need not exist. @throws ArgsError, NotNow */
     async ofBody(body: unknown): Promise<object> {
@@ -71,9 +59,8 @@ const LABEL = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/;
 /** @throws ArgsError if the name is invalid or there is no such pod; KubeError */
 export async function readExplainedPod(client: Pick<KubeClient, 'get'>, name: string): Promise<Pod> {
   const [namespace = '', pod = '', ...more] = name.split('/');
-  if (!LABEL.test(namespace) || !LABEL.test(pod) || more.length > 0) {
+  if (!LABEL.test(namespace) || !LABEL.test(pod) || more.length > 0)
     throw new ArgsError(`pod=${name}: expected namespace/name`);
-  }
   try {
     return explainedPod.parse(await client.get(`/api/v1/namespaces/${namespace}/pods/${pod}`));
   } catch (error) {
@@ -85,7 +72,7 @@ export async function readExplainedPod(client: Pick<KubeClient, 'get'>, name: st
 /** It is in the answer once for each node. */
 const MAX_REASON_CHARACTERS = 1024;
 
-function writtenOut({ node, verdict, assumed }: NodeExplanation) {
+function writtenOut({ node, verdict, assumed }: ReturnType<ReturnType<Extender['explain']>[number]>) {
   const inFlight = assumed.map((pod) => ({ ...pod, cpus: pod.cpus?.toString() ?? '' }));
   if (!verdict.fits) {
     const { kind, text, missing } = verdict;

@@ -1,8 +1,7 @@
 import type { Pod } from '../../kube/resources.ts';
-import type { CpuSet } from '../../model/cpu-set.ts';
 import { ParseError, PlumblineError } from '../../model/errors.ts';
 import { vmiNameOf } from '../../model/launcher/recognize.ts';
-import { LOWEST_SCORE, type NodeVerdict, type UnpredictablePolicy } from '../../model/placement/verdict.ts';
+import { LOWEST_SCORE, type UnpredictablePolicy } from '../../model/placement/verdict.ts';
 import {
   answerLimit,
   type Place,
@@ -17,24 +16,16 @@ import type { NeedsReader, PodNeeds } from '../cluster/pod-needs.ts';
 import type { Lookahead } from '../controllers/lookahead.ts';
 import type { Recheck } from '../controllers/recheck.ts';
 import type { DecisionLog, Decisions } from '../filter/decisions.ts';
-import { Filter, type FilterAnswer, type FilterOutcome } from '../filter/filter.ts';
+import { Filter, type FilterAnswer, type FilterOutcome, Refusals } from '../filter/filter.ts';
 import type { NodeVerdicts } from '../filter/node-verdicts.ts';
-import { Refusals } from '../filter/refusals.ts';
 import type { SchedulerLeaseReplica } from '../replica/scheduler-lease.ts';
-import type { ExtenderMetrics } from '../telemetry/metrics.ts';
+import type { ExtenderContext } from '../telemetry/context.ts';
 import { type ExtenderArgs, isInGroup, softTopologyKeys, UnreadablePod, waitsToBind } from './args.ts';
 
 /** The caches do not have the whole cluster, or the pods of another kube-scheduler, yet. */
 export class NotNow extends Error {}
 
-export interface NodeExplanation {
-  readonly node: string;
-  readonly verdict: NodeVerdict;
-  /** Pods in flight there, oldest first. */
-  readonly assumed: readonly { readonly uid: string; readonly kind: string; readonly cpus: CpuSet | undefined }[];
-}
-
-export interface ExtenderOptions {
+interface ExtenderOptions extends Pick<ExtenderContext, 'metrics' | 'nowSeconds'> {
   readonly state: ClusterState;
   readonly verdicts: NodeVerdicts;
   readonly lookahead: Pick<Lookahead, 'add' | 'settled'>;
@@ -43,10 +34,8 @@ export interface ExtenderOptions {
   readonly decisions: Decisions;
   readonly decisionLog: Pick<DecisionLog, 'waits'>;
   readonly unpredictable: UnpredictablePolicy;
-  readonly metrics: ExtenderMetrics;
   readonly cluster: Pick<Cluster, 'missing' | 'bindingsKnownUntil'>;
   readonly replica: Pick<SchedulerLeaseReplica, 'mayAnswer'>;
-  readonly nowSeconds: () => number;
   /** Maximum nodes in an answer for a pod with exclusive CPUs. */
   readonly answers: number;
   /** Maximum seconds that a node stays reserved for a pod that is not bound. */
@@ -140,20 +129,18 @@ export class Extender {
   }
 
   /** Without a reservation; each verdict is determined when it is called. @throws NotNow, ParseError */
-  explain(pod: Pod, nodes?: readonly string[]): (() => NodeExplanation)[] {
+  explain(pod: Pod, nodes?: readonly string[]) {
     this.#assertSynced();
     const { fleet, reservations } = this.state;
     const needs = this.needsOf(pod);
     const names = nodes ?? [...fleet.nodes()].map(({ name }) => name);
-    return names.map((node) => () => ({
-      node,
-      verdict: this.#options.verdicts.verdict(needs, fleet.get(node)),
-      assumed: reservations.assumedOn(node, needs.request.uid).map(({ uid, kind, places }) => ({
-        uid,
-        kind,
-        cpus: places.get(node)?.cpus,
-      })),
-    }));
+    return names.map((node) => () => {
+      const verdict = this.#options.verdicts.verdict(needs, fleet.get(node));
+      const inFlight = reservations.assumedOn(node, needs.request.uid);
+      /** Pods in flight there, oldest first. */
+      const assumed = inFlight.map(({ uid, kind, places }) => ({ uid, kind, cpus: places.get(node)?.cpus }));
+      return { node, verdict, assumed };
+    });
   }
 
   /** The error for a pod that exceeds a limit, or whose amounts or CPU mask are malformed. */
@@ -183,10 +170,11 @@ export class Extender {
       return;
     }
     decisionLog.waits(`${namespace}/${name}`, uid, outcome.refusals, vmiNameOf(pod));
-    recheck.waits({ uid, namespace }, needs);
+    recheck.waits(needs);
     const missed = verdicts.withinTime(0, () => this.#filter.missed(needs, names)).result;
-    if (missed === undefined) return;
-    recheck.neverOffered({ uid, namespace }, needs, missed, roundsOver(this.state.fleet.size, outcome.offered));
+    // Attempts until a scheduler that offers this many nodes at a time has offered each node.
+    const rounds = Math.ceil(this.state.fleet.size / Math.max(1, outcome.offered));
+    if (missed !== undefined) recheck.neverOffered(needs, missed, rounds);
   }
 }
 
@@ -221,9 +209,4 @@ function refusedOnAll(names: readonly string[], text: string): FilterOutcome {
 function withBestOf(outcome: FilterOutcome, isReserved: (answer: FilterAnswer) => boolean): FilterOutcome {
   const [best] = outcome.answers.filter(isReserved).sort((a, b) => b.score - a.score);
   return { ...outcome, answers: outcome.answers.filter((answer) => answer === best || !isReserved(answer)) };
-}
-
-/** Attempts until a scheduler that offers this many nodes at a time has offered each node. */
-function roundsOver(nodes: number, offered: number): number {
-  return Math.ceil(nodes / Math.max(1, offered));
 }

@@ -29,24 +29,18 @@ export function preempt(extender: Extender, policy: UnpredictablePolicy, body: u
   const offered = victimsOf(args);
   const until = extender.now() + predictionSeconds(offered.size);
   const helpful = [...offered].filter(([node, { uids }]) => extender.now() <= until && wouldHelp(node, new Set(uids)));
-  return {
-    NodeNameToMetaVictims: Object.fromEntries(
-      helpful.map(([node, { uids, violations }]) => [
-        node,
-        { Pods: uids.map((UID) => ({ UID })), NumPDBViolations: violations },
-      ]),
-    ),
-  };
+  const victims = helpful.map(([node, { uids, violations }]) => {
+    return [node, { Pods: uids.map((UID) => ({ UID })), NumPDBViolations: violations }] as const;
+  });
+  return { NodeNameToMetaVictims: Object.fromEntries(victims) };
 }
 
 /** Whole pods, or their uids if the scheduler knows that the extender caches nodes. */
 function victimsOf({ NodeNameToMetaVictims, NodeNameToVictims }: ExtenderPreemptionArgs) {
   const victims = new Map<string, { readonly uids: readonly string[]; readonly violations: number }>();
-  for (const [node, { Pods, NumPDBViolations }] of Object.entries(NodeNameToVictims ?? {})) {
-    victims.set(node, { uids: (Pods ?? []).map(({ metadata }) => metadata.uid), violations: NumPDBViolations ?? 0 });
-  }
-  for (const [node, { Pods, NumPDBViolations }] of Object.entries(NodeNameToMetaVictims ?? {})) {
-    victims.set(node, { uids: (Pods ?? []).map(({ UID }) => UID), violations: NumPDBViolations ?? 0 });
+  for (const [node, { Pods, NumPDBViolations }] of Object.entries({ ...NodeNameToVictims, ...NodeNameToMetaVictims })) {
+    const uids = (Pods ?? []).map((pod) => ('UID' in pod ? pod.UID : pod.metadata.uid));
+    victims.set(node, { uids, violations: NumPDBViolations ?? 0 });
   }
   return victims;
 }

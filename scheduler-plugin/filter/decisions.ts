@@ -3,8 +3,7 @@ import type { RefusalKind } from '../../model/placement/verdict.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
 import { namesOf, type PodView } from '../cluster/pod-view.ts';
 import type { ExtenderLogger } from '../telemetry/log-messages.ts';
-import type { FilterOutcome } from './filter.ts';
-import type { Refusals } from './refusals.ts';
+import type { FilterOutcome, Refusals } from './filter.ts';
 
 const MAX_DECISIONS = 1000;
 /** As in the API server. */
@@ -15,16 +14,10 @@ const MAX_NODES = 16;
 
 /** Oldest first. */
 export class Decisions {
-  readonly #wallClock: () => number;
   readonly #decisions: ReturnType<typeof decisionOn>[] = [];
 
-  /** @param wallClock milliseconds since 1970 */
-  constructor(wallClock: () => number) {
-    this.#wallClock = wallClock;
-  }
-
   add(pod: string, uid: string, outcome: FilterOutcome): void {
-    this.#decisions.push(decisionOn(new Date(this.#wallClock()), pod, uid, outcome));
+    this.#decisions.push(decisionOn(pod, uid, outcome));
     if (this.#decisions.length > MAX_DECISIONS) this.#decisions.shift();
   }
 
@@ -34,9 +27,9 @@ export class Decisions {
   }
 }
 
-function decisionOn(time: Date, pod: string, uid: string, { offered, answers, refusals }: FilterOutcome) {
+function decisionOn(pod: string, uid: string, { offered, answers, refusals }: FilterOutcome) {
   return {
-    time: time.toISOString(),
+    time: new Date().toISOString(),
     pod: pod.slice(0, MAX_NAME_CHARACTERS),
     uid: uid.slice(0, MAX_UID_CHARACTERS),
     offered,

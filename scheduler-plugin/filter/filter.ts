@@ -1,11 +1,10 @@
-import { type Refused, refuse, type UnpredictablePolicy } from '../../model/placement/verdict.ts';
+import { cut } from '../../model/errors.ts';
+import { type RefusalKind, type Refused, refuse, type UnpredictablePolicy } from '../../model/placement/verdict.ts';
 import type { Place } from '../../model/reservations/reservation.ts';
 import { type ClusterNode, type Fleet, sharesCpusOn } from '../cluster/fleet.ts';
 import type { PodNeeds } from '../cluster/pod-needs.ts';
-import { type Candidate, CoarseFilter, compareCandidates } from './coarse-filter.ts';
+import { type Candidate, CoarseFilter, compareCandidates, createSpread } from './coarse-filter.ts';
 import { type NodeVerdicts, plausibleShape, UNKNOWN_NODE } from './node-verdicts.ts';
-import { Refusals } from './refusals.ts';
-import { createSpread } from './spread.ts';
 
 export interface FilterAnswer extends Place {
   readonly node: string;
@@ -81,7 +80,7 @@ export class Filter {
   }
 
   #predict({ needs, ranked, unranked, limit, softKeys, refusals }: Prediction): FilterAnswer[] {
-    const answers: (FilterAnswer & { readonly spreads: boolean })[] = [];
+    const answers: SpreadAnswer[] = [];
     const prefersNetworks = needs.networks.some(({ affinity }) => affinity === 'preferred');
     const preferred = prefersNetworks ? ranked.filter(({ lacksPreferred }) => !lacksPreferred) : [];
     const comparable = new Set(preferred.map(({ node }) => node));
@@ -124,9 +123,7 @@ export class Filter {
     if (needs.mask?.fixMismatch !== true) return candidates;
     const keeping = candidates.filter((node) => !this.#verdicts.fallsBack(needs, node));
     if (keeping.length === 0) return candidates;
-    for (const node of candidates) {
-      if (this.#verdicts.fallsBack(needs, node)) refusals.add(node.name, MASK_ELSEWHERE);
-    }
+    for (const node of candidates) if (this.#verdicts.fallsBack(needs, node)) refusals.add(node.name, MASK_ELSEWHERE);
     return keeping;
   }
 
@@ -155,11 +152,63 @@ interface Prediction extends Pick<FilterCall, 'needs' | 'softKeys'> {
   readonly refusals: Refusals;
 }
 
+type SpreadAnswer = FilterAnswer & { readonly spreads: boolean };
+
 /** And those for soft constraints. */
-function highestScores(
-  answers: readonly (FilterAnswer & { readonly spreads: boolean })[],
-  limit: number,
-): FilterAnswer[] {
+function highestScores(answers: readonly SpreadAnswer[], limit: number): FilterAnswer[] {
   const byScore = answers.toSorted((a, b) => b.score - a.score);
   return byScore.filter(({ spreads }, position) => spreads || position < limit);
+}
+
+/** kube-scheduler counts nodes by text and truncates long lists of texts, so an answer has at most this many. */
+const MAX_TEXTS = 8;
+
+/** As JSON, once for each node, perhaps with a tenant's name: 5,000 nodes with names of 63 characters take 1 MiB. */
+const MAX_TEXT_BYTES = 140;
+
+const FALLBACK: Readonly<Partial<Record<RefusalKind, string>>> = { dpu: 'DPU not ready for too long' };
+const OTHER = 'refused for another reason; see /explain';
+/** Texts that replace others: each needs a slot of its own. */
+const FALLBACKS = Object.keys(FALLBACK).length + 1;
+
+type RefusalText = Readonly<Pick<Refused, 'kind' | 'text'>> & { nodes: number };
+
+/** Texts with numbers can be many: the text of the kind without a number then replaces them. */
+export class Refusals {
+  readonly #texts = new Map<string, RefusalText>();
+  /** Without a prototype: V8 adds keys to such an object without a hidden class for each, and `__proto__` is a name. */
+  readonly #byNode: Record<string, string> = Object.create(null) as Record<string, string>;
+
+  get texts(): readonly RefusalText[] {
+    return [...this.#texts.values()];
+  }
+
+  /** In the order of refusal. */
+  get byNode(): Readonly<Record<string, string>> {
+    return this.#byNode;
+  }
+
+  add(node: string, { kind, text }: Pick<Refused, 'kind' | 'text'>): void {
+    // A name that the call has twice.
+    if (this.#byNode[node] !== undefined) return;
+    const counted = this.#textOf(kind, text);
+    counted.nodes++;
+    this.#byNode[node] = counted.text;
+  }
+
+  #textOf(kind: RefusalKind, text: string): RefusalText {
+    const same = this.#texts.get(text);
+    if (same !== undefined) return same;
+    const fallback = FALLBACK[kind] ?? OTHER;
+    if (text !== fallback && this.#texts.size >= MAX_TEXTS - FALLBACKS) return this.#textOf(kind, fallback);
+    const added: RefusalText = { kind, text: bounded(text), nodes: 0 };
+    this.#texts.set(text, added);
+    return added;
+  }
+}
+
+function bounded(text: string): string {
+  let short = cut(text, MAX_TEXT_BYTES);
+  while (Buffer.byteLength(JSON.stringify(short)) > MAX_TEXT_BYTES) short = cut(short, short.length - 1);
+  return short;
 }

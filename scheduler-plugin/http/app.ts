@@ -9,10 +9,8 @@ import { filterError, filterResult, parseExtenderArgs } from '../extender/args.t
 import type { Explainer } from '../extender/explain.ts';
 import { type Extender, NotNow } from '../extender/extender.ts';
 import { preempt } from '../extender/preempt.ts';
+import type { ExtenderContext } from '../telemetry/context.ts';
 import type { ExtenderLogger } from '../telemetry/log-messages.ts';
-import type { ExtenderMetrics } from '../telemetry/metrics.ts';
-
-type Verb = 'filter' | 'prioritize' | 'preempt';
 
 /** Seconds without a refused call before the next one is logged, or that calls are answered again. */
 const REFUSAL_LOG_SECONDS = 10;
@@ -20,24 +18,22 @@ const REFUSAL_LOG_SECONDS = 10;
 /** Bytes of the largest body: a pod of 3 MiB and 15,000 node names of 63 characters. */
 export const MAX_BODY_BYTES = 5 * 1024 * 1024;
 
-export interface ExtenderAppOptions {
+interface ExtenderAppOptions extends Pick<ExtenderContext, 'metrics' | 'log'> {
   readonly extender: Extender;
   readonly explainer: Explainer;
+  /** Called before each answer to kube-scheduler. */
   readonly called?: () => Promise<void>;
   readonly unpredictable: UnpredictablePolicy;
-  readonly metrics: ExtenderMetrics;
-  readonly bodies?: JsonBodies;
-  readonly log: ExtenderLogger;
 }
 
 /** Any other status than 200 would hide the cause. No error is ever answered with "all nodes fit". */
 export function createExtenderApp(options: ExtenderAppOptions) {
   const { extender, explainer, called, unpredictable, metrics, log } = options;
-  const bodies = options.bodies ?? new JsonBodies({ maxBodyBytes: MAX_BODY_BYTES });
+  const bodies = new JsonBodies({ maxBodyBytes: MAX_BODY_BYTES });
   const refusedCalls = new RefusedCalls(log);
   const arriving = new Set<Request>();
 
-  const verbs: Readonly<Record<Verb, (body: unknown) => object>> = {
+  const verbs: Readonly<Record<string, (body: unknown) => object>> = {
     filter(body) {
       const args = parseExtenderArgs(body);
       return filterResult(extender.filter(args, arriving.size), args.nodes);
@@ -52,12 +48,12 @@ export function createExtenderApp(options: ExtenderAppOptions) {
     next();
   };
 
-  const answer = (verb: Verb): RequestHandler =>
+  const answer = (verb: string, answerTo: (body: unknown) => object): RequestHandler =>
     bodies.handler(async (request, response) => {
       arriving.delete(request);
       const observe = metrics.seconds.startTimer({ verb });
       await called?.();
-      const result = verbs[verb](request.body);
+      const result = answerTo(request.body);
       // Check again after the work: the process may have been suspended in between.
       extender.assertActive();
       send(response, 200, 'application/json', JSON.stringify(result));
@@ -68,9 +64,9 @@ export function createExtenderApp(options: ExtenderAppOptions) {
 
   // A router without an app: the app would set the prototype of each request, which is slow and keeps its body for long.
   const router = express.Router();
-  router.post('/filter', beginFilter, answer('filter'), answerError('filter', refusedCalls, options));
-  router.post('/prioritize', answer('prioritize'), answerError('prioritize', refusedCalls, options));
-  router.post('/preempt', answer('preempt'), answerError('preempt', refusedCalls, options));
+  router.post('/filter', beginFilter);
+  for (const [verb, answerTo] of Object.entries(verbs))
+    router.post(`/${verb}`, answer(verb, answerTo), answerError(verb, refusedCalls, options));
   const explained = (response: Response, explanation: object) => {
     send(response, 200, 'application/json', `${JSON.stringify(explanation, null, 2)}\n`);
     refusedCalls.answered('explain');
@@ -90,7 +86,7 @@ export function createExtenderApp(options: ExtenderAppOptions) {
   // The last two handlers answer everything but a URL that cannot be parsed, and an error after the answer has begun.
   const handler: RequestListener = (request, response) =>
     router(request as Request, response as Response, () => response.destroy());
-  return { handler };
+  return { handler, bodies };
 }
 
 /** Only a filter's answer has an Error field. A failed prioritize scores 0, a failed preempt preempts nothing. */
@@ -108,9 +104,9 @@ function answerError(
     else log.error({ verb, err: error }, 'extender call failed');
     // The rest of a body that was not read would precede the next request on this connection.
     if (error instanceof BodyError && error.status !== 400) response.setHeader('Connection', 'close');
-    if (verb === 'filter')
-      send(response, 200, 'application/json', JSON.stringify(filterError(`plumbline: ${message}`)));
-    else sendText(response, status, `plumbline: ${message}`);
+    const text = `plumbline: ${message}`;
+    if (verb === 'filter') send(response, 200, 'application/json', JSON.stringify(filterError(text)));
+    else sendText(response, status, text);
   };
 }
 

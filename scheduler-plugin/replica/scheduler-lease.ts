@@ -1,25 +1,18 @@
 import { EventEmitter } from 'node:events';
-import type { KubeClient } from '../../kube/client.ts';
 import { createLeaderReflector, hostOfHolder, Leader } from '../../kube/cluster-view/leases.ts';
 import { cacheProblem, type Watch } from '../../kube/reflector.ts';
 import { logFailure } from '../../runtime/log.ts';
 import { ProblemLog } from '../../runtime/problem-log.ts';
-import type { ExtenderLogger, ExtenderMessages } from '../telemetry/log-messages.ts';
+import type { ExtenderContext } from '../telemetry/context.ts';
+import type { ExtenderMessages } from '../telemetry/log-messages.ts';
 
-export interface SchedulerLeaseOptions {
-  readonly client: KubeClient;
+interface SchedulerLeaseOptions extends Pick<ExtenderContext, 'client' | 'log' | 'nowSeconds'> {
   /** The Lease of the kube-schedulers' leader election: `<namespace>/<name>`. */
   readonly lease: string;
   /** Shared with its kube-scheduler, whose identity contains it. */
   readonly hostName: string;
   /** Reads the pods that another kube-scheduler has bound. @throws KubeError */
   readonly catchUp: (signal: AbortSignal) => Promise<void>;
-  readonly log: ExtenderLogger;
-  readonly nowSeconds: () => number;
-}
-
-export interface ReplicaEvents {
-  readonly active: [];
 }
 
 /**
@@ -28,7 +21,7 @@ export interface ReplicaEvents {
  * Invariant: before any verdict, it has read the pods that another kube-scheduler bound a moment ago, once for each
  * leadership.
  */
-export class SchedulerLeaseReplica extends EventEmitter<ReplicaEvents> {
+export class SchedulerLeaseReplica extends EventEmitter<{ readonly active: [] }> {
   readonly #options: SchedulerLeaseOptions;
   readonly #leader = new Leader();
   readonly #leases: Watch;

@@ -86,6 +86,4 @@ export const extenderSettings: ConfigDefinition<typeof schema> = {
 };
 
 /** @throws ConfigError, HelpPrinted */
-export function parseSchedulerPluginConfig(argv: readonly string[]): SchedulerPluginConfig {
-  return parseConfig(extenderSettings, argv);
-}
+export const parseSchedulerPluginConfig = (argv: readonly string[]) => parseConfig(extenderSettings, argv);

@@ -7,7 +7,6 @@ import { SERVICE } from '../../model/names.ts';
 import { VERSION } from '../../runtime/config.ts';
 import { createServingDaemon, type Daemon } from '../../runtime/daemon.ts';
 import { HttpServer, isListenerHost } from '../../runtime/http-server.ts';
-import { JsonBodies } from '../../runtime/json-bodies.ts';
 import { createRegistry, registerServerMetrics } from '../../runtime/metrics.ts';
 import { monotonicSeconds, sleep } from '../../runtime/time.ts';
 import { Cluster } from '../cluster/cluster.ts';
@@ -15,12 +14,12 @@ import { ClusterState } from '../cluster/cluster-state.ts';
 import { NeedsReader } from '../cluster/pod-needs.ts';
 import { createExplainer } from '../extender/explain.ts';
 import { Decisions } from '../filter/decisions.ts';
-import { createExtenderApp, MAX_BODY_BYTES } from '../http/app.ts';
+import { createExtenderApp } from '../http/app.ts';
 import { SchedulerLeaseReplica } from '../replica/scheduler-lease.ts';
 import type { ExtenderLogger } from '../telemetry/log-messages.ts';
 import { createExtenderMetrics } from '../telemetry/metrics.ts';
 import type { SchedulerPluginConfig } from './config.ts';
-import { Decider } from './decider.ts';
+import { createDecider } from './decider.ts';
 
 /** A scheduler has a few. */
 const MAX_CONNECTIONS = 64;
@@ -28,16 +27,16 @@ const MAX_CONNECTIONS = 64;
 /** @throws ConfigError if there is no usable way to the API server */
 export async function createSchedulerPlugin(config: SchedulerPluginConfig, log: ExtenderLogger): Promise<Daemon> {
   const nowSeconds = monotonicSeconds;
-  const { unpredictable } = config;
   const access = await apiAccess(config.kubeconfig);
   const client = createKubeClient(access, `${SERVICE}/${VERSION}`);
   const registry = createRegistry();
   const metrics = createExtenderMetrics(registry);
   const events = new ApiEventRecorder({ client, component: SERVICE, log, nowSeconds });
-  const decisions = new Decisions(Date.now);
+  const decisions = new Decisions();
+  const { unpredictable, host, port, dpuLeaseNamespace } = config;
   const state = new ClusterState(log, unpredictable === 'nearest');
   const reader = new NeedsReader(config.dpuScope, config.dpuExempt);
-  const cluster = new Cluster({ client, state, reader, dpuLeaseNamespace: config.dpuLeaseNamespace, log, nowSeconds });
+  const cluster = new Cluster({ client, state, reader, dpuLeaseNamespace, log, nowSeconds });
   const replica = new SchedulerLeaseReplica({
     client,
     lease: config.schedulerLease,
@@ -47,7 +46,7 @@ export async function createSchedulerPlugin(config: SchedulerPluginConfig, log: 
     log,
     nowSeconds,
   });
-  const decider = new Decider({
+  const decider = createDecider({
     config,
     client,
     reader,
@@ -63,11 +62,10 @@ export async function createSchedulerPlugin(config: SchedulerPluginConfig, log: 
 
   const { extender, recheck } = decider;
   const explainer = createExplainer({ extender, decisions, client, isActive: () => replica.isActive() });
-  const bodies = new JsonBodies({ maxBodyBytes: MAX_BODY_BYTES });
   const called = () => replica.called();
-  const app = createExtenderApp({ extender, explainer, called, unpredictable, bodies, metrics, log });
+  const app = createExtenderApp({ extender, explainer, called, unpredictable, metrics, log });
+  const { bodies } = app;
   // Plain HTTP: only processes of its own pod or host can connect to a loopback address.
-  const { host, port } = config;
   const handler = onlyForHost(host, app.handler);
   const server = new HttpServer({ handler, host, port, connections: MAX_CONNECTIONS, log });
   registerServerMetrics(registry, 'plumbline_extender', { bodies, server });

@@ -37,24 +37,19 @@ describe('attacks by a compromised node', function () {
     rogue = await stage.as({ kind: 'node', node: stage.rogue });
     const { metadata } = (await stage.admin.get(`/api/v1/nodes/${stage.rogue}`)) as { metadata: { uid: string } };
     const owner = { apiVersion: 'v1', kind: 'Node', name: stage.rogue, uid: metadata.uid };
-    const object = {
-      apiVersion: 'plumbline.dev/v1alpha1',
-      kind: 'NodeTopology',
-      metadata: { name: stage.rogue, ownerReferences: [owner] },
-    };
-    await rogue.create(TOPOLOGIES, object).catch(() => undefined);
+    await rogue.create(TOPOLOGIES, topologyOf({ ownerReferences: [owner] })).catch(() => undefined);
     await report({});
     await stage.serve();
   });
   after(() => stage?.stop());
 
+  const topologyOf = (metadata: object, status?: object) => ({
+    ...{ apiVersion: 'plumbline.dev/v1alpha1', kind: 'NodeTopology' },
+    metadata: { name: stage.rogue, ...metadata },
+    ...(status && { status }),
+  });
   const report = async (lie: Partial<NodeTopologyStatus> | Record<string, unknown>) => {
-    const object = {
-      apiVersion: 'plumbline.dev/v1alpha1',
-      kind: 'NodeTopology',
-      metadata: { name: stage.rogue },
-      status: { ...stage.truth, assignments: [], conditions: [], ...lie },
-    };
+    const object = topologyOf({}, { ...stage.truth, assignments: [], conditions: [], ...lie });
     await rogue.patch(`${TOPOLOGIES}/${stage.rogue}/status`, 'application/apply-patch+yaml', object, APPLY);
   };
   const quarantined = async () => (await metricOf(stage.extender, 'plumbline_extender_quarantined_reports')) === 1;
@@ -68,7 +63,7 @@ describe('attacks by a compromised node', function () {
     ],
     ['a physnet with an invalid resource name', { physnets: [{ name: 'x'.repeat(253), cells: '0' }] }],
   ];
-  for (const [name, lie] of lies) {
+  for (const [name, lie] of lies)
     it(`${name}: is quarantined with little CPU time, and changes no other VM`, async () => {
       const before = processorMs(stage.extender);
       await report(lie);
@@ -83,7 +78,6 @@ describe('attacks by a compromised node', function () {
       await report({});
       await until('the report to count again', async () => !(await quarantined()));
     });
-  }
 
   it('its own heartbeat with a duration of 2147483647 s sets no timer that fires at once', async () => {
     const path = `${LEASES}/plumbline-agent-${stage.rogue}`;
@@ -118,12 +112,11 @@ describe('attacks by a compromised node', function () {
     let refused = 0;
     let busiest = 0;
     const send = async (lies: readonly Record<string, unknown>[]) => {
-      for (const lie of lies) {
+      for (const lie of lies)
         await report(lie).then(
           () => sent++,
           () => refused++,
         );
-      }
       return busy();
     };
     for (let accepted = 0; accepted < reports; ) {
@@ -243,7 +236,7 @@ describe('attacks by a process on the node', function () {
     ['1,000 times a megabyte of garbage', (path) => void open(path).write(Buffer.alloc(1 << 20, 0x5b))],
     ['1,000 requests about missing pods', (path) => void open(path).write('ADD ns pod uid container\n')],
   ];
-  for (const [name, flood] of floods) {
+  for (const [name, flood] of floods)
     it(`${name}: the agent stays within its memory limit, and answers`, async function () {
       const { agent } = stage;
       if (!agent || !existsSync(agent.gateSocket)) return skipFor(GATE, this);
@@ -257,7 +250,6 @@ describe('attacks by a process on the node', function () {
       assert.equal(await ready(agent.probePort), 200);
       await stage.serve();
     });
-  }
 });
 
 /** A report of random content within the limits of the definition; nearly all of them are contradictory. */

@@ -117,11 +117,8 @@ describe('frozen connections to the API server', function () {
     createSchedulerPlugin(parseSchedulerPluginConfig([...PORTS, '--kubeconfig', path('kubeconfig')]), log);
   const webhook = (log: Logger) => {
     const files = ['--cert-file', path('tls.crt'), '--key-file', path('tls.key'), '--kubeconfig', path('kubeconfig')];
-    return createWebhook(
-      parseWebhookConfig(['--host', '127.0.0.1', ...PORTS, ...files]),
-      parseConfiguredContext({}),
-      log,
-    );
+    const config = parseWebhookConfig(['--host', '127.0.0.1', ...PORTS, ...files]);
+    return createWebhook(config, parseConfiguredContext({}), log);
   };
   const placement = JSON.stringify({ Pod: withUid(podOf('4'), 'u'), Nodes: null, NodeNames: ['n1'] });
   const review = { apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request: requestFor(podVector()) };
@@ -140,7 +137,7 @@ describe('frozen connections to the API server', function () {
       /"allowed":false.*"code":503.*no event or bookmark from the API server: /,
     ],
   ];
-  for (const [name, create, ask, refusal] of cases) {
+  for (const [name, create, ask, refusal] of cases)
     it(`the ${name} is not ready after 150 s in which all connections are frozen, refuses, and recovers within 75 s`, async () => {
       const { log, lines } = recordingLogger();
       const daemon = await create(log);
@@ -170,5 +167,4 @@ describe('frozen connections to the API server', function () {
       assert.doesNotMatch(await answer(), /no event or bookmark/);
       await time.until(daemon.stop());
     });
-  }
 });

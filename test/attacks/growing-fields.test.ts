@@ -118,7 +118,7 @@ describe('a VM whose launcher has its CPUs, and whose objects grow to and over e
     return first.length > 0;
   };
 
-  for (const [kind, path, limits] of OBJECTS) {
+  for (const [kind, path, limits] of OBJECTS)
     it(`${kind}: no CPU is promised twice, and none is lost`, async () => {
       for (const [field, max] of limits) {
         for (const size of [max, max + 1]) {
@@ -140,7 +140,6 @@ describe('a VM whose launcher has its CPUs, and whose objects grow to and over e
         }
       }
     });
-  }
 
   it('most of it was written, and the CPUs are free when the launcher is gone', async () => {
     console.log(`      ${accepted} changes were written`);
@@ -156,11 +155,8 @@ async function filter(port: number, cpu: string, resourceVersion: string): Promi
   const containers = [{ name: 'compute', resources: { requests: amounts, limits: amounts } }];
   const metadata = { name: 'probe', namespace: 'victim', uid: 'probe', resourceVersion };
   const body = JSON.stringify({ Pod: { metadata, spec: { containers } }, Nodes: null, NodeNames: [NODE] });
-  const answer = await fetch(`http://127.0.0.1:${port}/filter`, {
-    method: 'POST',
-    body,
-    headers: { 'content-type': 'application/json' },
-  });
+  const headers = { 'content-type': 'application/json' };
+  const answer = await fetch(`http://127.0.0.1:${port}/filter`, { method: 'POST', body, headers });
   const { NodeNames, Error: error } = (await answer.json()) as { NodeNames: readonly string[] | null; Error: string };
   assert.equal(error, '');
   return NodeNames ?? [];
@@ -194,9 +190,6 @@ async function createObjects({ plane, client, addPod }: Stage): Promise<void> {
     },
   );
   await client.patch(`${CORE}/persistentvolumeclaims/disk/status`, MERGE, { status: { phase: 'Bound' } });
-  await addPod({
-    name: 'holder',
-    cpu: HELD,
-    more: { volumes: [{ name: 'disk', persistentVolumeClaim: { claimName: 'disk' } }] },
-  });
+  const volumes = [{ name: 'disk', persistentVolumeClaim: { claimName: 'disk' } }];
+  await addPod({ name: 'holder', cpu: HELD, more: { volumes } });
 }

@@ -7,6 +7,7 @@ import { resourceSlice } from '../../kube/cluster-view/resource-slices.ts';
 import { nodeTopologyStatus } from '../../kube/node-topology.ts';
 import { lease, networkAttachmentDefinition, node, objectMeta } from '../../kube/resources.ts';
 import { startedInstance, virtualMachine, virtualMachineInstance } from '../../kube/virtual-machines.ts';
+import { isObject, type JsonObject } from '../../model/json.ts';
 import { launcherPodSchema } from '../../node-agent/vm-pinning/launchers.ts';
 import { observedPod } from '../../scheduler-plugin/cluster/pod-view.ts';
 import { schedulingPod } from '../../scheduler-plugin/extender/args.ts';
@@ -110,12 +111,11 @@ function largest(schema: z.ZodType): unknown {
     ? 'x'.repeat(Math.min(type.maxLength ?? 1000, MAX_FIELD_BYTES / 10))
     : smallest(type);
 }
-type Json = Readonly<Record<string, unknown>>;
 export interface Attack {
   /** `spec.containers.0.name: a text of 1 MB` */
   readonly label: string;
   /** The JSON of an object that has the hostile field, and otherwise the fields of `base`. */
-  json(base: Json): string;
+  json(base: JsonObject): string;
 }
 /** The attacks on a kind, derived from its schema: a new field is attacked without another line of a test. */
 export function attacksOn(schema: z.ZodType): Attack[] {
@@ -126,19 +126,17 @@ export function attacksOn(schema: z.ZodType): Attack[] {
     hostileValues(field).map(
       ([label, create]): Attack => ({
         label: `${field.path.join('.')}: ${label}`,
-        json: (base) => JSON.stringify(merge(base, valueAt(schema, field.path, create()) as Json)),
+        json: (base) => JSON.stringify(merge(base, valueAt(schema, field.path, create()) as JsonObject)),
       }),
     ),
   );
   return [
     ...attacks,
-    { label: 'every field at its maximum', json: (base) => JSON.stringify(merge(largest(schema) as Json, base)) },
+    { label: 'every field at its maximum', json: (base) => JSON.stringify(merge(largest(schema) as JsonObject, base)) },
   ];
 }
-function merge(base: Json, hostile: Json): Json {
+function merge(base: JsonObject, hostile: JsonObject): JsonObject {
   const fields = Object.entries(hostile).filter(([, value]) => value !== undefined);
-  const isObject = (value: unknown): value is Json =>
-    typeof value === 'object' && value !== null && !Array.isArray(value);
   const merged = fields.map(([key, value]) => {
     const before = base[key];
     return [key, isObject(before) && isObject(value) ? merge(before, value) : value];

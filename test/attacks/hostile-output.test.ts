@@ -34,41 +34,33 @@ const NAD =
   '{"cniVersion":"1.0.0","name":"fast","type":"ovn-k8s-cni-overlay","topology":"localnet","netAttachDefName":"tenants/fast"}';
 const IN_SYSTEM = { namespace: 'plumbline-system' };
 const IMAGE = 'registry.example.com/plumbline:0.1.0';
-const webhooks = (name: string) => ({
-  metadata: { name: `plumbline-${name}` },
-  webhooks: [
-    {
-      name: `${name}.plumbline.dev`,
-      clientConfig: { service: { name: 'plumbline-webhook', namespace: 'plumbline-system' }, caBundle: 'eA==' },
-      failurePolicy: 'Fail',
-      rules: [{ apiGroups: [''], resources: ['pods'], operations: ['CREATE'] }],
-    },
-  ],
-});
+const webhooks = (name: string) => {
+  const clientConfig = { service: { name: 'plumbline-webhook', ...IN_SYSTEM }, caBundle: 'eA==' };
+  const rules = [{ apiGroups: [''], resources: ['pods'], operations: ['CREATE'] }];
+  const entry = { name: `${name}.plumbline.dev`, clientConfig, failurePolicy: 'Fail', rules };
+  return [{ metadata: { name: `plumbline-${name}` }, webhooks: [entry] }];
+};
+const inSystem = (name: string, more: object = {}) => ({ name, ...IN_SYSTEM, ...more });
+const DPU_LABELS = { 'k8s.ovn.org/dpu-host': '', 'kubevirt.io/schedulable': 'true' };
+const DPU_READY = { type: 'plumbline.dev/DPUReady', status: 'False', reason: 'Dead', message: 'no renewal' };
+const AGENT = {
+  labels: { 'app.kubernetes.io/name': 'plumbline-node-agent' },
+  annotations: { 'k8s.ovn.org/dpu.connection-details': '{"default":{"pfId":"0"}}' },
+};
+const WRITER = [{ manager: 'writer', fieldsV1: { 'f:spec': { 'f:renewTime': {} } } }];
 
 /** What the states do not have: Plumbline's own objects, other nodes, networks, a DPU, names in a report. */
 const INSTALLED: Objects = {
   '/api/v1/nodes': [
     {
-      metadata: {
-        name: 'dpu-host',
-        uid: 'n2',
-        labels: { 'k8s.ovn.org/dpu-host': '', 'kubevirt.io/schedulable': 'true' },
-      },
+      metadata: { name: 'dpu-host', uid: 'n2', labels: DPU_LABELS },
       spec: { unschedulable: true, taints: [{ key: 'dedicated', value: 'x', effect: 'NoSchedule' }] },
-      status: {
-        conditions: [{ type: 'plumbline.dev/DPUReady', status: 'False', reason: 'Dead', message: 'no renewal' }],
-      },
+      status: { conditions: [DPU_READY] },
     },
   ],
   '/api/v1/pods': [
     {
-      metadata: {
-        name: 'agent-1',
-        ...IN_SYSTEM,
-        labels: { 'app.kubernetes.io/name': 'plumbline-node-agent' },
-        annotations: { 'k8s.ovn.org/dpu.connection-details': '{"default":{"pfId":"0"}}' },
-      },
+      metadata: inSystem('agent-1', AGENT),
       spec: {
         nodeName: 'dpu-host',
         containers: [{ name: 'agent', image: IMAGE, command: ['agent'], args: ['--mode'] }],
@@ -78,20 +70,20 @@ const INSTALLED: Objects = {
   ],
   '/apis/apps/v1/deployments': [
     {
-      metadata: { name: 'plumbline-webhook', ...IN_SYSTEM },
+      metadata: inSystem('plumbline-webhook'),
       spec: { replicas: 2, template: { spec: { containers: [{ name: 'webhook', image: `${IMAGE}-rc1` }] } } },
       status: { readyReplicas: 0 },
     },
   ],
-  '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations': [webhooks('launcher')],
-  '/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations': [webhooks('mask')],
+  '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations': webhooks('launcher'),
+  '/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations': webhooks('mask'),
   '/apis/rbac.authorization.k8s.io/v1/rolebindings': [
-    { metadata: { name: 'plumbline-webhook-required', ...IN_SYSTEM }, subjects: [{ kind: 'Group', name: 'g' }] },
+    { metadata: inSystem('plumbline-webhook-required'), subjects: [{ kind: 'Group', name: 'g' }] },
   ],
   '/apis/discovery.k8s.io/v1/endpointslices': [
-    { metadata: { name: 'plumbline-webhook-1', ...IN_SYSTEM }, endpoints: [{ conditions: { ready: false } }] },
+    { metadata: inSystem('plumbline-webhook-1'), endpoints: [{ conditions: { ready: false } }] },
   ],
-  '/api/v1/secrets': [{ metadata: { name: 'plumbline-webhook-tls', ...IN_SYSTEM }, data: { 'tls.crt': 'eA==' } }],
+  '/api/v1/secrets': [{ metadata: inSystem('plumbline-webhook-tls'), data: { 'tls.crt': 'eA==' } }],
   '/apis/kubevirt.io/v1/kubevirts': [
     {
       metadata: { name: 'kubevirt' },
@@ -103,11 +95,7 @@ const INSTALLED: Objects = {
   ],
   '/apis/coordination.k8s.io/v1/leases': [
     {
-      metadata: {
-        name: 'ovn-dpu-dpu-host',
-        namespace: 'ovn-kubernetes',
-        managedFields: [{ manager: 'writer', fieldsV1: { 'f:spec': { 'f:renewTime': {} } } }],
-      },
+      metadata: { name: 'ovn-dpu-dpu-host', namespace: 'ovn-kubernetes', managedFields: WRITER },
       spec: { holderIdentity: 'dpu', leaseDurationSeconds: 40, renewTime: '2026-11-01T09:00:00.000000Z' },
     },
   ],
@@ -263,7 +251,7 @@ describe('texts of others in the output', function () {
   for (const [title, commands] of [
     ['runs as promised', COMMANDS_OF_A_CLUSTER],
     ['no scheduler has tried it yet', COMMANDS_OF_A_CLUSTER.slice(0, 1)],
-  ] as const) {
+  ] as const)
     it(`each text of each object of a cluster whose VM ${title}: escaped, and cut if it is long`, async () => {
       const cluster = clusterOf(STATE_TABLE.find((state) => state.title === title)!.objects);
       // Fields of the same kind of object are printed in the same way.
@@ -284,7 +272,6 @@ describe('texts of others in the output', function () {
       }
       assertNoFaults();
     });
-  }
 
   it('each text of an error of the API server', async () => {
     const status = { kind: 'Status', status: 'Failure', reason: 'Forbidden', message: 'pods is forbidden', code: 403 };
@@ -321,28 +308,16 @@ describe('texts of others in the output', function () {
     const { commands } = await createProgram('plumbline', () => false);
     const names = commands.map((command) => command.name());
     const lines = names.map((name) => [name, ...(['ovs', 'vm'].includes(name) ? ['status'] : [])]);
-    const extra = [[], ['import', 'nova-conf'], ['cpu-mask', 'parse'], ['cpu-mask', 'convert', '1', '--to']];
-    const flags = [
-      '-o',
-      '--context',
-      '--kubeconfig',
-      '--as',
-      '--extender',
-      '--agent',
-      '--sysfs-root',
-      '--port',
-      '--vm',
-      '-f',
-    ];
+    const extra = [[], ['cpu-mask', 'parse'], ['cpu-mask', 'convert', '1', '--to']];
+    const flags = '-o --context --kubeconfig --as --extender --agent --sysfs-root --port --vm -f'.split(' ');
     for (const words of [...lines, ...extra]) {
       if (words[0] === 'demo') continue;
       check(words.join(' '), await run([...words, HOSTILE]));
       check(`${words.join(' ')} a/…`, await run([...words, `a/${HOSTILE}`, '--kubeconfig', kubeconfig]));
       for (const flag of flags) check(`${words.join(' ')} ${flag}`, await run([...words, 'x', flag, HOSTILE]));
     }
-    for (const flag of ['--physnet', '--topology', '--reserved', '--kubelet']) {
+    for (const flag of ['--physnet', '--topology', '--reserved', '--kubelet'])
       check(flag, await run(['simulate', '--vm', '4c', '--nodes', '1', flag, `physnet0${HOSTILE}=0`, '-o', 'wide']));
-    }
     assertNoFaults();
   });
 
@@ -353,7 +328,7 @@ describe('texts of others in the output', function () {
     assert.deepEqual(strangeIn(stdout), []);
   });
 
-  for (const color of ['', '1']) {
+  for (const color of ['', '1'])
     it(`in views that are redrawn, in progress, in the demo, in warnings of the console${color && ', with colours'}`, async () => {
       const before = process.env.FORCE_COLOR;
       process.env.FORCE_COLOR = color;
@@ -396,28 +371,19 @@ describe('texts of others in the output', function () {
       }
       assertNoFaults();
     });
-  }
 
-  for (const format of ['json', 'yaml'] as const) {
+  for (const format of ['json', 'yaml'] as const)
     it(`are the same in -o ${format}, without a raw control character`, async () => {
       const data = withEveryText({ DOCUMENTS, INSTALLED }, (text) => `${text}${HOSTILE}\ud800`);
       const { text } = await captured(() => print(format, data, { text: () => [] }).then(() => undefined));
       assert.deepEqual(strangeIn(text), []);
       assert.deepEqual(format === 'json' ? JSON.parse(text) : parse(text), JSON.parse(JSON.stringify(data)));
     });
-  }
 
   it('have one way to a terminal: no file of the command writes by itself', () => {
-    const writers = [
-      'completion/complete.ts',
-      // It only listens for errors of the terminal.
-      'demo/demo.ts',
-      'main.ts',
-      'start.ts',
-      'support/output.ts',
-      'support/watch.ts',
-      'top/run.ts',
-    ];
+    // demo/demo.ts only listens for errors of the terminal.
+    const writers = ['completion/complete.ts', 'demo/demo.ts', 'main.ts', 'start.ts', 'top/run.ts'];
+    writers.push('support/output.ts', 'support/watch.ts');
     const files = readdirSync(join(root, 'cli'), { recursive: true, encoding: 'utf8' }).filter((name) =>
       name.endsWith('.ts'),
     );

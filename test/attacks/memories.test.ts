@@ -52,14 +52,11 @@ interface PodOptions {
 
 /** A pod of the extender, with exclusive CPUs. */
 function exclusivePod(name: string, { cpu = '2', memory = '1Gi', node, containers = 1, annotations = {} }: PodOptions) {
-  const amounts = { cpu, memory, 'devices.kubevirt.io/kvm': '1' };
-  const compute = { name: 'compute', image: 'none', resources: { requests: amounts, limits: amounts } };
-  const small = { cpu: '1m', memory: '1Mi' };
-  const more = Array.from({ length: containers - 1 }, (_, i) => ({
-    name: `c${i}`,
-    image: 'none',
-    resources: { requests: small, limits: small },
-  }));
+  const containerOf = (container: string, amounts: object) => {
+    return { name: container, image: 'none', resources: { requests: amounts, limits: amounts } };
+  };
+  const compute = containerOf('compute', { cpu, memory, 'devices.kubevirt.io/kvm': '1' });
+  const more = numbered(containers - 1, (i) => containerOf(`c${i}`, { cpu: '1m', memory: '1Mi' }));
   const where = node === undefined ? {} : { nodeName: node };
   const metadata = { name, namespace: TENANT, annotations };
   return podOf(metadata, { schedulerName: 'plumbline-scheduler', ...where, containers: [compute, ...more] });
@@ -103,23 +100,14 @@ async function deleteAll(client: KubeClient, path: string): Promise<void> {
   });
 }
 
-const largeAffinity = {
-  nodeAffinity: {
-    preferredDuringSchedulingIgnoredDuringExecution: [
-      {
-        weight: 1,
-        preference: { matchExpressions: [{ key: 'k', operator: 'In', values: numbered(4000, (i) => `value-${i}`) }] },
-      },
-    ],
-  },
-};
+const matchExpressions = [{ key: 'k', operator: 'In', values: numbered(4000, (i) => `value-${i}`) }];
+const largeTerms = [{ weight: 1, preference: { matchExpressions } }];
+const largeAffinity = { nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: largeTerms } };
 /** VMIs without launchers, and definitions of networks. No quota counts them. */
 const largeObjects: Fill = async (attack) => {
+  const annotations = { 'plumbline.dev/align': MAX_ANNOTATION };
   const vmis = numbered(60, (i) => ({
-    ...virtualMachineInstance(`large-${i}`, {
-      namespace: TENANT,
-      annotations: { 'plumbline.dev/align': MAX_ANNOTATION },
-    }),
+    ...virtualMachineInstance(`large-${i}`, { namespace: TENANT, annotations }),
     spec: { domain: { cpu: { cores: 2 }, devices: {} }, affinity: largeAffinity },
   }));
   await createAll(attack, VMIS, vmis);
@@ -145,20 +133,13 @@ const networksOf = (round: number) =>
 const ATTACKS: Readonly<Record<string, Fill | string>> = {
   'copies of lists': async (attack) => {
     await largeObjects(attack);
-    const annotations = { 'plumbline.dev/align': MAX_ANNOTATION, 'k8s.v1.cni.cncf.io/networks': MAX_ANNOTATION };
-    await createAll(
-      attack,
-      PODS,
-      tenPods(() => ({ annotations: { ...annotations, 'plumbline.dev/align': 'none' } })),
-    );
+    const annotations = { 'plumbline.dev/align': 'none', 'k8s.v1.cni.cncf.io/networks': MAX_ANNOTATION };
+    const pods = tenPods(() => ({ annotations }));
+    await createAll(attack, PODS, pods);
   },
   reservations: (attack) => {
-    const cpus = ['1', '1', '1', '1', '1', '3', '3', '5', '1', '3'];
-    return createAll(
-      attack,
-      PODS,
-      tenPods((i) => ({ cpu: cpus[i] ?? '1', node: nodeOf(attack, i) })),
-    );
+    const pods = tenPods((i) => ({ cpu: '1111133513'[i] ?? '1', node: nodeOf(attack, i) }));
+    return createAll(attack, PODS, pods);
   },
   'node exclusions': churn(
     (round, attack) => tenPods((i) => ({ node: nodeOf(attack, round * QUOTA_PODS + i) }), `r${round}`),
@@ -177,11 +158,8 @@ const ATTACKS: Readonly<Record<string, Fill | string>> = {
   'waiting pods': waitingPods,
   'Nodes to write': waitingPods,
   evictions: async (attack) => {
-    await createAll(
-      attack,
-      PODS,
-      tenPods((i) => ({ node: nodeOf(attack, i) })),
-    );
+    const pods = tenPods((i) => ({ node: nodeOf(attack, i) }));
+    await createAll(attack, PODS, pods);
     await Promise.all(numbered(QUOTA_PODS, (i) => attack.refuse(`p-${i}`)));
   },
   'launchers whose Events are announced': churn((round) => launchersOf(round, {})),
@@ -230,7 +208,7 @@ describe('what the daemons remember, filled by a tenant with a quota of 10 pods 
     assert.deepEqual(memories().sort(), Object.keys(ATTACKS).sort());
   });
 
-  for (const size of [5, 100]) {
+  for (const size of [5, 100])
     describe(`on ${size} nodes`, function () {
       onControlPlane(this);
       let scene: Scene;
@@ -253,7 +231,6 @@ describe('what the daemons remember, filled by a tenant with a quota of 10 pods 
         });
       }
     });
-  }
 });
 
 /** An installation with nodes that report, a tenant with a quota, and VMs of other namespaces. */
@@ -279,14 +256,8 @@ class Scene {
       await plane.startControllers(['resourcequota-controller', 'clusterrole-aggregation-controller']);
       const nodes = numbered(size, (i) => `node-${i}`);
       await inParallel(nodes, async (name) => {
-        const amounts = {
-          cpu: '16',
-          memory: '64Gi',
-          pods: '110',
-          'devices.kubevirt.io/kvm': '1k',
-          'plumbline.dev/placed': '1k',
-        };
-        await client.create('/api/v1/nodes', readyNode(name, amounts));
+        const devices = { 'devices.kubevirt.io/kvm': '1k', 'plumbline.dev/placed': '1k' };
+        await client.create('/api/v1/nodes', readyNode(name, { cpu: '16', memory: '64Gi', pods: '110', ...devices }));
         await report(client, name, topologyOf({ tunnel: { cells: '0' } }));
       });
       await plane.create(...tenantObjects());
@@ -311,15 +282,12 @@ class Scene {
     await this.#installed.stop();
   }
 
-  async measure(fill: Fill): Promise<Measured> {
+  async measure(fill: Fill) {
     const without = await this.secondsToServe();
     const ending = new AbortController();
-    const refuse = (name: string) =>
-      this.#installed.client
-        .patch(`${PODS}/${name}/status`, 'application/merge-patch+json', {
-          status: { phase: 'Failed', reason: 'SMTAlignmentError', message: 'SMT alignment' },
-        })
-        .catch(() => undefined);
+    const failed = { status: { phase: 'Failed', reason: 'SMTAlignmentError', message: 'SMT alignment' } };
+    const patch = (path: string) => this.#installed.client.patch(path, 'application/merge-patch+json', failed);
+    const refuse = (name: string) => patch(`${PODS}/${name}/status`).catch(() => undefined);
     const running: Promise<unknown>[] = [];
     const accepted = new Set<string>();
     try {
@@ -331,10 +299,8 @@ class Scene {
       ending.abort();
       await Promise.all(running);
       for (const path of [PODS, VMIS, NETWORKS]) await deleteAll(this.#installed.client, path);
-      await until('the quota to be free', async () => {
-        const { status } = (await this.#installed.client.get(QUOTA_PATH)) as Quota;
-        return status?.used?.['pods'] === '0';
-      });
+      const used = async () => ((await this.#installed.client.get(QUOTA_PATH)) as Quota).status?.used?.['pods'];
+      await until('the quota to be free', async () => (await used()) === '0');
     }
   }
 
@@ -364,12 +330,6 @@ class Scene {
     await client.delete(`${pods}/${name}`, { body: { gracePeriodSeconds: 0 } });
     return seconds;
   }
-}
-
-interface Measured {
-  readonly without: number;
-  readonly during: number;
-  readonly objects: number;
 }
 
 interface Quota {

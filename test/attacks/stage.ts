@@ -92,10 +92,23 @@ export function startStage(): Promise<Stage> {
   return isReal() ? onRealApiServer() : onSandbox();
 }
 
+/** Clients of the attackers, which end with the stage. */
+function attackerClients() {
+  const clients: KubeClient[] = [];
+  return {
+    async open(kubeconfig: Promise<string>): Promise<KubeClient> {
+      const client = createKubeClient(kubeconfigAccess(await kubeconfig), 'attacker');
+      clients.push(client);
+      return client;
+    },
+    close: () => Promise.all(clients.map((client) => client.close())),
+  };
+}
+
 async function onRealApiServer(): Promise<Stage> {
   const installed = await install();
   const { plane } = installed;
-  const clients: KubeClient[] = [];
+  const clients = attackerClients();
   try {
     const webhook = await installed.startWebhook();
     const { extender } = await installed.startPair('pair-1');
@@ -104,7 +117,7 @@ async function onRealApiServer(): Promise<Stage> {
     await plane.create(...TENANT);
     const read = async (node: string) =>
       ((await plane.client.get(`${TOPOLOGIES}/${node}`)) as { status?: NodeTopologyStatus }).status;
-    let count = 0;
+    let [count, attackers] = [0, 0];
     const stage: Stage = {
       ground: 'real',
       admin: plane.client,
@@ -120,36 +133,25 @@ async function onRealApiServer(): Promise<Stage> {
       honest: WORKER,
       rogue: DPU_WORKER,
       truth: await until('the report of the honest node', () => read(WORKER)),
-      async as(attacker) {
-        const token = await tokenOf(plane, attacker);
-        const file = await plane.kubeconfig(`attacker-${clients.length}`, token);
-        const client = createKubeClient(kubeconfigAccess(file), 'attacker');
-        clients.push(client);
-        return client;
-      },
+      as: async (attacker) => clients.open(plane.kubeconfig(`attacker-${++attackers}`, await tokenOf(plane, attacker))),
       async serve() {
         const name = `innocent-${++count}`;
         const vmis = '/apis/kubevirt.io/v1/namespaces/tenant/virtualmachineinstances';
-        const vmi = (await plane.client.create(
-          vmis,
-          virtualMachineInstance(name, {
-            annotations: { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' },
-            cpu: { cores: 2, threads: 2 },
-          }),
-        )) as CreatedVmi;
+        const annotations = { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' };
+        const object = virtualMachineInstance(name, { annotations, cpu: { cores: 2, threads: 2 } });
+        const vmi = (await plane.client.create(vmis, object)) as CreatedVmi;
         const launcher = launcherFor(vmi, { cpu: '5', more: { 'devices.kubevirt.io/kvm': '1' } });
         const pods = '/api/v1/namespaces/tenant/pods';
         const pod = (await plane.client.create(pods, launcher)) as Launcher;
         try {
-          assertPadded(pod, '6');
-          await until(`${name} to be bound`, async () => (await readPod(plane.client, pod)).spec.nodeName);
+          await untilServed(plane.client, pod, '6');
         } finally {
           await plane.client.delete(`${pods}/${pod.metadata.name}`, { body: { gracePeriodSeconds: 0 } });
           await plane.client.delete(`${vmis}/${name}`);
         }
       },
       async stop() {
-        await Promise.all(clients.map((client) => client.close()));
+        await clients.close();
         await installed.stop();
       },
     };
@@ -167,12 +169,8 @@ async function onSandbox(): Promise<Stage> {
   const { cluster, daemons } = world;
   // It expands every reported list, which is attacked here.
   world.observer.stop();
-  const clients: KubeClient[] = [];
-  const clientOf = async (identity: Parameters<typeof cluster.kubeconfig>[0]) => {
-    const client = createKubeClient(kubeconfigAccess(await cluster.kubeconfig(identity)), 'attacker');
-    clients.push(client);
-    return client;
-  };
+  const clients = attackerClients();
+  const clientOf = (identity: Parameters<typeof cluster.kubeconfig>[0]) => clients.open(cluster.kubeconfig(identity));
   const admin = await clientOf({ kind: 'admin' });
   await admin.create('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name: MALLORY } });
   const victim = (name: string): Victim => daemons.get(name);
@@ -206,14 +204,13 @@ async function onSandbox(): Promise<Stage> {
           const { items } = (await admin.get('/api/v1/namespaces/demo/pods')) as { items: Launcher[] };
           return items.find(({ metadata }) => metadata.ownerReferences?.some((owner) => owner.name === name));
         });
-        assertPadded(pod, '10');
-        await until(`${name} to be bound`, async () => (await readPod(admin, pod)).spec.nodeName);
+        await untilServed(admin, pod, '10');
       } finally {
         await admin.delete(`${vms}/${name}`);
       }
     },
     async stop() {
-      await Promise.all(clients.map((client) => client.close()));
+      await clients.close();
       await world.stop(false);
     },
   };
@@ -234,14 +231,15 @@ interface Launcher {
 }
 type Amounts = Readonly<Record<string, string>>;
 
-function assertPadded({ metadata, spec }: Launcher, cpus: string): void {
-  const compute = spec.containers.find(({ name }) => name === 'compute');
-  const found = compute?.resources.limits['cpu'];
-  if (found !== cpus) throw new Error(`${metadata.name} has ${found} CPUs: expected ${cpus}, as before the attack`);
-}
-
-async function readPod(client: KubeClient, { metadata: { namespace, name } }: Launcher): Promise<Launcher> {
-  return (await client.get(`/api/v1/namespaces/${namespace}/pods/${name}`)) as Launcher;
+/** Until a launcher is bound, which must be padded to these CPUs. */
+async function untilServed(client: KubeClient, { metadata, spec }: Launcher, cpus: string): Promise<void> {
+  const { name, namespace } = metadata;
+  const limit = spec.containers.find((container) => container.name === 'compute')?.resources.limits['cpu'];
+  if (limit !== cpus) throw new Error(`${name} has ${limit} CPUs: expected ${cpus}, as before the attack`);
+  await until(`${name} to be bound`, async () => {
+    const pod = (await client.get(`/api/v1/namespaces/${namespace}/pods/${name}`)) as Launcher;
+    return pod.spec.nodeName;
+  });
 }
 
 const TENANT = [
@@ -278,11 +276,8 @@ async function tokenOf(plane: Plane, attacker: Attacker): Promise<string> {
       return plane.serviceAccountToken(SYSTEM, 'plumbline-node-agent', pod.metadata);
     }
     case 'dpu': {
-      await plane.create({
-        apiVersion: 'v1',
-        kind: 'ServiceAccount',
-        metadata: { name: attacker.node, namespace: DPUS },
-      });
+      const metadata = { name: attacker.node, namespace: DPUS };
+      await plane.create({ apiVersion: 'v1', kind: 'ServiceAccount', metadata });
       return plane.serviceAccountToken(DPUS, attacker.node);
     }
     case 'tenant':

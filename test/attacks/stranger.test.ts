@@ -45,15 +45,11 @@ describe('attacks by a stranger', function () {
    * Opens a connection; retries if the server refuses it, as it may while it still counts the connections of the
    * previous attack.
    */
-  const open = async (victim: Victim): Promise<Socket> => {
-    return until(`a connection to the ${victim.name}`, () => tryOpen(victim));
+  const open = (victim: Victim) => until(`a connection to the ${victim.name}`, () => tryOpen(victim));
+  const reviewOf = (object: unknown, namespace = 'kube-system') => {
+    const request = requestFor(object, { namespace });
+    return JSON.stringify({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request });
   };
-  const reviewOf = (object: unknown, namespace = 'kube-system') =>
-    JSON.stringify({
-      apiVersion: 'admission.k8s.io/v1',
-      kind: 'AdmissionReview',
-      request: requestFor(object, { namespace }),
-    });
   const launcher = (uid: string) => {
     const annotations = { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' };
     return launcherOf(uid, { generateName: 'virt-launcher-', annotations });

@@ -107,22 +107,12 @@ describe('attacks by a tenant', function () {
   it('30 pods of thousands of containers cost little', async () => {
     // Unschedulable, so that they fill no node: a scheduling gate blocks them.
     const amounts = { cpu: '1m', memory: '1Mi' };
-    const containersOf = (length: number) =>
-      Array.from({ length }, (_, i) => ({
-        name: `c${i}`,
-        image: 'i',
-        resources: { requests: amounts, limits: amounts },
-      }));
-    const specOf = (length: number) => ({
-      schedulingGates: [{ name: 'example.dev/held' }],
-      containers: containersOf(length),
-    });
-    const podOf = (name: string, length: number) => ({
-      apiVersion: 'v1',
-      kind: 'Pod',
-      metadata: { name },
-      spec: specOf(length),
-    });
+    const resources = { requests: amounts, limits: amounts };
+    const podOf = (name: string, length: number) => {
+      const containers = Array.from({ length }, (_, i) => ({ name: `c${i}`, image: 'i', resources }));
+      const spec = { schedulingGates: [{ name: 'example.dev/held' }], containers };
+      return { apiVersion: 'v1', kind: 'Pod', metadata: { name }, spec };
+    };
     // The policy of the installation refuses more than 512; the embedded cluster has no policies.
     const count = await stage.admin.create(PODS, podOf('crowd', 2000), { timeout: 120 }).then(
       () => 2000,
@@ -135,11 +125,10 @@ describe('attacks by a tenant', function () {
     const before = peakMiB(stage.extender);
     const pods = Array.from({ length: 30 }, (_, i) => `crowd-${i}`);
     // The API server needs most of a second for each: a few at a time.
-    for (let from = 0; from < pods.length; from += 5) {
+    for (let from = 0; from < pods.length; from += 5)
       await Promise.all(
         pods.slice(from, from + 5).map((name) => stage.admin.create(PODS, podOf(name, count), { timeout: 120 })),
       );
-    }
     await delay(2000);
     const after = peakMiB(stage.extender);
     console.log(`      extender: ${before.toFixed(0)} MiB before, at most ${after.toFixed(0)} MiB`);
@@ -164,7 +153,7 @@ describe('attacks by a tenant', function () {
     ],
     ['an invalid mask', { [MASK]: 'x'.repeat(200_000) }],
   ];
-  for (const [name, annotations] of hostile) {
+  for (const [name, annotations] of hostile)
     it(`a launcher with ${name} is refused in few words`, async () => {
       const asking = { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only', ...annotations };
       const before = processorMs(stage.webhook);
@@ -178,7 +167,6 @@ describe('attacks by a tenant', function () {
       assert.ok(processorMs(stage.webhook) - before < 4 * REFUSED_WITHIN, `${processorMs(stage.webhook) - before} ms`);
       await stage.serve();
     });
-  }
 
   it('a flood of 300 launchers does not starve other tenants’ launchers', async () => {
     const flood = Array.from({ length: 300 }, (_, i) =>

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
-import { type AskAgent, agentOf } from '../../cli/agent/ask.ts';
-import { fetchOvsStatus } from '../../cli/agent/ovs-status.ts';
+import { type AskAgent, agentOf, fetchOvsStatus } from '../../cli/agent/ask.ts';
 import type { OpenPort } from '../../cli/extender/port-forward.ts';
 import { usingCluster } from '../../cli/support/cluster.ts';
 import { EXIT } from '../../cli/support/exit-status.ts';
@@ -10,8 +9,10 @@ import { createLogger } from '../../runtime/log.ts';
 import { Registry } from '../../runtime/metrics.ts';
 import { createProbeServer } from '../../runtime/probes.ts';
 import { useCluster } from './cluster-fixture.ts';
+import { assertFails } from './run.ts';
 
 const OVS = { enabled: true, enablerFile: '/etc/x', desired: '0-3', why: [], problems: [], sources: [], processes: [] };
+const LABELS = { 'app.kubernetes.io/name': 'plumbline-node-agent' };
 const ENDING = { phase: 'Succeeded' };
 const RUNNING = { phase: 'Running' };
 
@@ -20,12 +21,7 @@ describe('the agent of a node, reached through the API server', function () {
   const cluster = useCluster((made) => made.namespace('plumbline-system'));
   let server: ReturnType<typeof createProbeServer>;
   const agent = (name: string, node: string, status: Readonly<Record<string, unknown>>) =>
-    cluster.pod(name, {
-      namespace: 'plumbline-system',
-      node,
-      labels: { 'app.kubernetes.io/name': 'plumbline-node-agent' },
-      status,
-    });
+    cluster.pod(name, { namespace: 'plumbline-system', node, labels: LABELS, status });
   before(async () => {
     await agent('agent-old', 'worker-1', ENDING);
     await agent('agent-1', 'worker-1', RUNNING);
@@ -61,48 +57,36 @@ describe('the agent of a node, reached through the API server', function () {
     assert.deepEqual(targets, ['plumbline-system/agent-1:8082', 'plumbline-system/agent-2:8082']);
   });
 
-  it('is reported as not found for a node without an agent and for an unknown node', async () => {
-    for (const node of ['worker-3', 'none']) {
-      await assert.rejects(fetchOvsStatus(ask(node)), (error: { message: string; status: number }) => {
-        assert.match(error.message, new RegExp(`^no agent runs on node ${node} `));
-        return error.status === EXIT.notFound;
-      });
-    }
-  });
+  const refused = (message: RegExp, status: number) => (error: { message: string; status: number }) => {
+    assert.match(error.message, message);
+    return error.status === status;
+  };
 
+  for (const node of ['worker-3', 'none']) {
+    it(`is reported as not found for node ${node}, which has no agent`, () =>
+      assert.rejects(fetchOvsStatus(ask(node)), refused(new RegExp(`^no agent runs on node ${node} `), EXIT.notFound)));
+  }
+
+  const DENIED = /not allowed to reach the agent \(pods\/portforward in plumbline-system\)/;
+  const DOWN = /^agent-1:8082\/ovs: 502: check that the API server reaches the kubelet/;
   for (const [what, error, message] of [
-    [
-      'denied permission',
-      new KubeError(403, 'Forbidden', 'no'),
-      /not allowed to reach the agent \(pods\/portforward in plumbline-system\)/,
-    ],
-    [
-      'a kubelet that is down',
-      new KubeError(502, 'BadGateway', 'no'),
-      /^agent-1:8082\/ovs: 502: check that the API server reaches the kubelet/,
-    ],
+    ['denied permission', new KubeError(403, 'Forbidden', 'no'), DENIED],
+    ['a kubelet that is down', new KubeError(502, 'BadGateway', 'no'), DOWN],
     ['a lost connection', new Error('the connection was closed'), /^agent-1:8082\/ovs: the connection was closed$/],
   ] as const) {
-    it(`${what}: one line, status 3`, async () => {
-      const refused = fetchOvsStatus(ask('worker-1', () => Promise.reject(error)));
-      await assert.rejects(refused, (found: { message: string; status: number }) => {
-        assert.match(found.message, message);
-        return found.status === EXIT.unreachable;
-      });
+    it(`${what}: one line, status 3`, () => {
+      const failing = ask('worker-1', () => Promise.reject(error));
+      return assert.rejects(fetchOvsStatus(failing), refused(message, EXIT.unreachable));
     });
   }
 
   it('is selected by the node’s name, which is completed; an invalid agent address is refused', async () => {
-    const none = await cluster.run('ovs', 'status', 'worker-3');
-    assert.deepEqual([none.status, none.stdout], [4, '']);
-    assert.match(none.stderr, /^plumbline: no agent runs on node worker-3 /);
+    assertFails(await cluster.run('ovs', 'status', 'worker-3'), 4, /: no agent runs on node worker-3 /);
     await cluster.node('worker-1');
     const completed = await cluster.run('__complete', 'vm', 'status', 'work');
     assert.equal(completed.stdout, 'worker-1\n');
-    const wrong = await cluster.run('vm', 'status', '--agent', 'here');
-    assert.deepEqual(
-      [wrong.status, wrong.stderr],
-      [2, "plumbline: --agent 'here': expected a URL such as http://127.0.0.1:8082; see plumbline vm status --help\n"],
-    );
+    const expected =
+      /--agent 'here': expected a URL such as http:\/\/127\.0\.0\.1:8082; see plumbline vm status --help$/m;
+    assertFails(await cluster.run('vm', 'status', '--agent', 'here'), 2, expected);
   });
 });

@@ -101,11 +101,8 @@ export async function createFixtureCluster(): Promise<FixtureCluster> {
           conditions: [{ type: 'Ready', status: 'True' }, ...conditions] as { type: string; status: string }[],
         },
       });
-      const made = await client.create(NODE_TOPOLOGIES, {
-        apiVersion: 'plumbline.dev/v1alpha1',
-        kind: 'NodeTopology',
-        metadata: { name },
-      });
+      const empty = { apiVersion: 'plumbline.dev/v1alpha1', kind: 'NodeTopology', metadata: { name } };
+      const made = await client.create(NODE_TOPOLOGIES, empty);
       const change = (draft: KubeObject) => {
         draft.status = structuredClone({ ...REPORT, ...report }) as unknown as KubeObject['status'];
       };
@@ -114,24 +111,16 @@ export async function createFixtureCluster(): Promise<FixtureCluster> {
     async pod(name, options = {}) {
       const made = await client.create(PODS, podObject(name, options));
       const { status } = options;
-      if (status === undefined) return made;
-      return client.edit(
-        PODS,
-        made,
-        (draft) => Object.assign(draft, { status: { ...draft.status, ...status } }),
-        'status',
-      );
+      const change = (draft: KubePod) => Object.assign(draft, { status: { ...draft.status, ...status } });
+      return status === undefined ? made : client.edit(PODS, made, change, 'status');
     },
     async namespace(name) {
       await client.create(NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
     },
-    lease: (namespace, name, spec) =>
-      client.create(LEASES, {
-        apiVersion: 'coordination.k8s.io/v1',
-        kind: 'Lease',
-        metadata: { name, namespace },
-        spec,
-      }),
+    lease(namespace, name, spec) {
+      const metadata = { name, namespace };
+      return client.create(LEASES, { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata, spec });
+    },
     async stop() {
       await sandbox.stop();
       await rm(directory, { recursive: true, force: true });
@@ -148,19 +137,9 @@ export function useCluster(prepare?: (cluster: FixtureCluster) => Promise<unknow
     await prepare?.(cluster);
   });
   after(() => cluster?.stop());
-  return {
-    get sandbox() {
-      return cluster.sandbox;
-    },
-    get kubeconfig() {
-      return cluster.kubeconfig;
-    },
-    node: (...args) => cluster.node(...args),
-    pod: (...args) => cluster.pod(...args),
-    namespace: (...args) => cluster.namespace(...args),
-    lease: (...args) => cluster.lease(...args),
-    run: (...args) => plumbline(args, { kubeconfig: cluster.kubeconfig }),
-  };
+  const run: SuiteCluster['run'] = (...args) => plumbline(args, { kubeconfig: cluster.kubeconfig });
+  // The cluster exists when a test uses it.
+  return new Proxy({} as SuiteCluster, { get: (_, key) => (key === 'run' ? run : Reflect.get(cluster, key)) });
 }
 
 function podObject(name: string, options: PodOptions): KubePod {

@@ -15,10 +15,7 @@ export interface ConsoleProcess {
 export function startConsole(kubeconfig: string, args: readonly string[] = []): Promise<ConsoleProcess> {
   const { KUBERNETES_SERVICE_HOST: _, ...rest } = process.env;
   const env = { ...rest, HOME: '/nonexistent', KUBECONFIG: kubeconfig };
-  const child = spawn(process.execPath, [PROGRAM, 'console', ...args], {
-    env,
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
+  const child = spawn(process.execPath, [PROGRAM, 'console', ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
   const ended = new Promise<number | null>((resolve) => child.once('exit', resolve));
   let stdout = '';
   let stderr = '';
@@ -30,15 +27,11 @@ export function startConsole(kubeconfig: string, args: readonly string[] = []): 
       stdout += text;
       const url = /^console: (http:\/\/127\.0\.0\.1:\d+\/)$/m.exec(stdout)?.[1];
       if (url === undefined) return;
-      resolve({
-        child,
-        url,
-        stderr: () => stderr,
-        end(signal) {
-          child.kill(signal);
-          return ended;
-        },
-      });
+      const end = (signal: NodeJS.Signals) => {
+        child.kill(signal);
+        return ended;
+      };
+      resolve({ child, url, stderr: () => stderr, end });
     });
     void ended.then((status) => reject(new Error(`it ended with ${status}: ${stdout}${stderr}`)));
   });

@@ -16,7 +16,7 @@ export function contradictedPrediction(node: string): { readonly replay: Record<
     metrics: createExtenderMetrics(createRegistry()),
     log,
   });
-  under.state.on('reservationEnded', (reservation, end) => check.ended(reservation, end));
+  under.state.on('reservationEnded', check);
   const pod = podOf('4');
   under.filter(pod);
   under.see({ ...pod, spec: { ...pod.spec, nodeName: node } });

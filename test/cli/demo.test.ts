@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { tempDirectories } from '../support/files.ts';
-import { buildCli, plumbline } from './run.ts';
+import { assertFails, buildCli, plumbline } from './run.ts';
 
 describe('plumbline demo --write-kubeconfig', function () {
   this.timeout(120_000);
@@ -22,9 +22,7 @@ describe('plumbline demo --write-kubeconfig', function () {
       ['--keep', 'missing/config', /cannot create .*missing\/config: ENOENT/],
       ['--json', 'new', /--write-kubeconfig needs --keep or --console/],
     ] as const) {
-      const { status, stderr } = await plumbline(['demo', flag, '--write-kubeconfig', join(folder, name)]);
-      assert.equal(status, 2, name);
-      assert.match(stderr, message);
+      assertFails(await plumbline(['demo', flag, '--write-kubeconfig', join(folder, name)]), 2, message);
     }
     assert.equal(readFileSync(config, 'utf8'), 'mine');
     assert.deepEqual(readdirSync(folder).sort(), ['config', 'dangling', 'link']);

@@ -1,13 +1,15 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import type { AddressInfo, Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { KubeConfig } from '@kubernetes/client-node';
 import { WebSocketServer } from 'ws';
 import { askInCluster } from '../../cli/extender/ask.ts';
 import { type KubeClient, KubeError } from '../../kube/client.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import { eventually } from '../support/eventually.ts';
+import { listenOnLoopback } from '../support/processes.ts';
 
 type ExtenderResponse = Awaited<ReturnType<typeof askInCluster>>;
 
@@ -83,20 +85,12 @@ const CASES: readonly Case[] = [
 
 const REASONS: Readonly<Record<number, string>> = { 403: 'Forbidden', 404: 'Not Found', 500: 'Internal Server Error' };
 
-interface StandIn {
-  readonly config: KubeConfig;
-  /** With another tls-server-name. */
-  readonly configOf: (tlsServerName: string) => KubeConfig;
-  readonly requests: { readonly url: string; readonly headers: IncomingHttpHeaders; text: string }[];
-  /** Open connections. */
-  readonly open: ReadonlySet<Socket>;
-  stop(): Promise<void>;
-}
+type StandIn = Awaited<ReturnType<typeof standIn>>;
 
 /** @param tls with its own client certificate and a name other than its address */
-async function standIn(serve: Serve | Refuse, tls = false): Promise<StandIn> {
+async function standIn(serve: Serve | Refuse, tls = false) {
   const authority = createCertificateAuthority('api');
-  const requests: StandIn['requests'] = [];
+  const requests: { readonly url: string; readonly headers: IncomingHttpHeaders; text: string }[] = [];
   const open = new Set<Socket>();
   const serving = { ...authority.issue(['kubernetes.example']), ca: authority.cert, requestCert: true };
   const server = tls ? createTlsServer(serving) : createServer();
@@ -114,14 +108,12 @@ async function standIn(serve: Serve | Refuse, tls = false): Promise<StandIn> {
     if (typeof serve === 'number') {
       socket.end(`HTTP/1.1 ${serve} ${REASONS[serve]}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n`);
     } else if (serve !== 'hang') {
-      let whole: () => void = () => undefined;
-      const requested = new Promise<void>((resolve) => {
-        whole = resolve;
-      });
+      const whole = new AbortController();
+      const requested = once(whole.signal, 'abort').then(() => undefined);
       sockets.handleUpgrade(request, socket, head, (connection) => {
         connection.on('message', (message: Buffer) => {
           if (message[0] === DATA) seen.text += message.subarray(1).toString();
-          if (seen.text.endsWith('\r\n\r\n')) whole();
+          if (seen.text.endsWith('\r\n\r\n')) whole.abort();
         });
         const bytesOf = (part: number | string) => (typeof part === 'number' ? Buffer.of(part) : Buffer.from(part));
         const on = (...parts: (number | string)[]) => connection.send(Buffer.concat(parts.map(bytesOf)));
@@ -129,10 +121,7 @@ async function standIn(serve: Serve | Refuse, tls = false): Promise<StandIn> {
       });
     }
   });
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  const { port } = server.address() as AddressInfo;
+  const port = await listenOnLoopback(server);
   const client = authority.issue(['client']);
   const encode = (pem: string) => Buffer.from(pem).toString('base64');
   const configOf = (tlsServerName: string): KubeConfig => {
@@ -147,16 +136,12 @@ async function standIn(serve: Serve | Refuse, tls = false): Promise<StandIn> {
     } else config.loadFromClusterAndUser({ name: 'one', server: url, skipTLSVerify: true }, user);
     return config;
   };
-  return {
-    config: configOf('kubernetes.example'),
-    configOf,
-    requests,
-    open,
-    async stop() {
-      for (const socket of open) socket.destroy();
-      await new Promise((resolve) => server.close(resolve));
-    },
+  const stop = async () => {
+    for (const socket of open) socket.destroy();
+    await new Promise((resolve) => server.close(resolve));
   };
+  /** `configOf` has another tls-server-name; `open` are connections. */
+  return { config: configOf('kubernetes.example'), configOf, requests, open, stop };
 }
 
 /** A client that only gets requests for Leases. By default, the cluster's own kube-scheduler has none. */
@@ -205,10 +190,8 @@ describe('a request to the extender in kube-scheduler’s pod', function () {
   });
 
   it('goes to the static pod on the host of the cluster’s own kube-scheduler, if Plumbline’s has no leader', async () => {
-    server = await standIn(
-      answers((channels) => channels.on(DATA, ...LOOPBACK_PORT, ok('{}'))),
-      true,
-    );
+    const serve = answers((channels) => channels.on(DATA, ...LOOPBACK_PORT, ok('{}')));
+    server = await standIn(serve, true);
     for (const sidecar of [status(404), RELEASED]) {
       assert.deepEqual(await ask(clientOf(sidecar, OWN_LEASE)), { answer: {} });
       const pod = 'plumbline-scheduler-plugin-cp-1.example';

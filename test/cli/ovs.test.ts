@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { isSwitchInOrder } from '../../cli/agent/ovs-status.ts';
+import { isSwitchInOrder } from '../../cli/agent/ask.ts';
 import { createCommand } from '../../cli/ovs/command.ts';
 import { EXIT } from '../../cli/support/exit-status.ts';
 import type { OvsStatus } from '../../model/agent-status.ts';
@@ -93,17 +93,9 @@ describe('plumbline ovs status', () => {
     const status = { ...EXAMPLE, desired: '0,2', why: [], sources: [] };
     const data = await dataOf({ ...status, processes: [{ name: 'ovs-vswitchd', role: 'daemon', pid: 6, threads }] });
     assert.deepEqual([data.inOrder, data.desired], [false, [0, 2]]);
-    assert.deepEqual(
-      data.processes[0].threads.map((one: { allowed: unknown; desired: unknown; inPlace: unknown }) => [
-        one.allowed,
-        one.desired,
-        one.inPlace,
-      ]),
-      [
-        [[0, 1, 2, 3], [0, 2], false],
-        [[3], null, true],
-      ],
-    );
+    const [first, second] = data.processes[0].threads;
+    assert.deepEqual([first.allowed, first.desired, first.inPlace], [[0, 1, 2, 3], [0, 2], false]);
+    assert.deepEqual([second.allowed, second.desired, second.inPlace], [[3], null, true]);
     const off = await dataOf({ ...status, enabled: false, desired: null, processes: [] });
     assert.deepEqual([off.inOrder, off.desired], [true, null]);
   });

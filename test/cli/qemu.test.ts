@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { pinQemu } from '../../cli/qemu/pin.ts';
+import { pinQemu } from '../../cli/qemu/command.ts';
 import { parseMask } from '../../model/cpu-mask/mask.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createAffinity } from '../../native/affinity.ts';
@@ -37,12 +37,8 @@ describe('plumbline qemu, with a real QEMU', function () {
     return status;
   };
   const run = (socket: string, ...flags: string[]) => {
-    const { status, stdout, stderr } = spawnSync(
-      process.execPath,
-      ['--import', 'tsx', MAIN, 'qemu', '--qmp', socket, ...flags],
-      { cwd: root, encoding: 'utf8' },
-    );
-    return { status, stdout, stderr };
+    const words = ['--import', 'tsx', MAIN, 'qemu', '--qmp', socket, ...flags];
+    return spawnSync(process.execPath, words, { cwd: root, encoding: 'utf8' });
   };
 
   const WITH_IO = ['-object', 'iothread,id=iothread1'];
@@ -165,10 +161,8 @@ describe('plumbline qemu, with a real QEMU', function () {
     // A cpuset that allows part of an entry: the kernel takes the rest away silently, and reading back tells.
     affinity.cpusetOf = () => CpuSet.range(0, 2);
     await assert.rejects(pinQemu(qmp, affinity, { ...request, mask: parseMask('1:2:2-3') }), /it got 2;/);
-    assert.deepEqual(
-      vcpus().map((tid) => String(affinity.masks.get(tid)?.intersect(CpuSet.range(0, 2)))),
-      ['0-2', '0-2', '0-2'],
-    );
+    const masks = vcpus().map((tid) => String(affinity.masks.get(tid)?.intersect(CpuSet.range(0, 2))));
+    assert.deepEqual(masks, ['0-2', '0-2', '0-2']);
     assert.equal(await qmp.status(), 'prelaunch');
     qmp.close();
   });

@@ -15,7 +15,12 @@ const deployment = (name: string, status: object) => ({
   status,
 });
 const seconds = (ago: number) => new Date(NOW - ago * 1000).toISOString();
-const runs = STATE_TABLE.find(({ title }) => title === 'runs as promised')!.objects;
+const objectsIn = (state: string) => STATE_TABLE.find(({ title }) => title === state)!.objects;
+const runs = objectsIn('runs as promised');
+
+const falseCondition = (type: string, reason: string, message: string) => {
+  return { type, status: 'False', reason, message, lastTransitionTime: '' };
+};
 
 const TOPOLOGIES = '/apis/plumbline.dev/v1alpha1/nodetopologies';
 const WEBHOOKS = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations';
@@ -25,17 +30,24 @@ const ours = (webhook: object) => ({
   webhooks: [{ name: 'launcher.plumbline.dev', clientConfig: {}, ...webhook }],
 });
 
+const OLD_LEASE = {
+  metadata: { name: `plumbline-agent-${NODE}`, namespace: 'plumbline-system' },
+  spec: { renewTime: seconds(600).replace('Z', '000Z') },
+};
+const DEAD_DPU = {
+  metadata: { name: 'd1' },
+  status: { conditions: [{ type: 'plumbline.dev/DPUReady', status: 'False', message: 'no renewal' }] },
+};
+
 /** The VM of `runs`, if the agent of its node is silent. */
 const SILENT = {
-  namespace: 'tenants',
-  name: 'fw',
-  state: 'not-as-requested',
-  verdict: 'degraded',
-  reason: 'AgentSilent',
+  ...{ namespace: 'tenants', name: 'fw', state: 'not-as-requested', verdict: 'degraded', reason: 'AgentSilent' },
   text: `on ${NODE}, whose agent has stopped reporting`,
   node: NODE,
   ageSeconds: 60,
 };
+
+const DIFFERENCE = 'CPUs 1-2 were predicted, but the kubelet assigned CPUs 3-4';
 
 describe('plumbline status', () => {
   const differs = (component: string, ago: number, namespace = 'tenants') => ({
@@ -43,127 +55,87 @@ describe('plumbline status', () => {
     involvedObject: { kind: 'Pod', namespace, name: 'virt-launcher-x' },
     source: { component },
     reason: 'PredictionDiffers',
-    message: 'CPUs 1-2 were predicted, but the kubelet assigned CPUs 3-4',
+    message: DIFFERENCE,
     lastTimestamp: seconds(ago),
   });
-  const cases: readonly [string, Objects, string | undefined, object][] = [
-    ['nothing is wrong', runs, undefined, {}],
+  const cases: readonly [title: string, changes: Objects, expected: object, namespace?: string][] = [
+    ['nothing is wrong', {}, {}],
     [
       'a Deployment without a ready replica',
       {
-        ...runs,
         [DEPLOYMENTS]: [deployment('plumbline-scheduler', { readyReplicas: 1 }), deployment('plumbline-webhook', {})],
       },
-      undefined,
       { notReady: [{ deployment: 'plumbline-webhook', text: 'no replica is ready' }] },
     ],
     [
       'an agent that is silent',
       {
-        ...runs,
-        '/apis/coordination.k8s.io/v1/leases': [
-          {
-            metadata: { name: `plumbline-agent-${NODE}`, namespace: 'plumbline-system' },
-            spec: { renewTime: seconds(600).replace('Z', '000Z') },
-          },
-        ],
+        '/apis/coordination.k8s.io/v1/leases': [OLD_LEASE],
       },
-      undefined,
       { silentAgents: [{ node: NODE, silentSeconds: 600 }], notAsRequested: [SILENT] },
     ],
     [
       'a DPU that is dead',
       {
-        ...runs,
-        '/api/v1/nodes': [
-          {
-            metadata: { name: 'd1' },
-            status: { conditions: [{ type: 'plumbline.dev/DPUReady', status: 'False', message: 'no renewal' }] },
-          },
-        ],
+        '/api/v1/nodes': [DEAD_DPU],
       },
-      undefined,
       { deadDpus: [{ node: 'd1', text: 'no renewal' }] },
     ],
     [
       'a False condition of a node',
       {
-        ...runs,
         [TOPOLOGIES]: runs[TOPOLOGIES]!.map((topology) => ({
           ...topology,
           status: {
             ...(topology['status'] as object),
             conditions: [
-              {
-                type: 'NetworkMapValid',
-                status: 'False',
-                reason: 'Invalid',
-                message: 'line 3',
-                lastTransitionTime: '',
-              },
-              { type: 'Other', status: 'True', reason: 'Fine', message: '', lastTransitionTime: '' },
+              falseCondition('NetworkMapValid', 'Invalid', 'line 3'),
+              { ...falseCondition('Other', 'Fine', ''), status: 'True' },
             ],
           },
         })),
       },
-      undefined,
       { falseConditions: [{ node: NODE, condition: 'NetworkMapValid', text: 'line 3' }] },
     ],
     [
       'webhooks that are switched off',
-      { ...runs, [WEBHOOKS]: [ours({ matchConditions: [{ name: 'required', expression: 'true' }] })] },
-      undefined,
+      { [WEBHOOKS]: [ours({ matchConditions: [{ name: 'required', expression: 'true' }] })] },
       { webhooksOff: [{ webhook: 'plumbline-webhook', text: OFF }] },
     ],
-    ['webhooks that are always on', { ...runs, [WEBHOOKS]: [ours({})] }, undefined, {}],
+    ['webhooks that are always on', { [WEBHOOKS]: [ours({})] }, {}],
     [
       'webhooks that do not exist',
-      { ...runs, [WEBHOOKS]: [] },
-      undefined,
-      {
-        webhooksOff: [{ webhook: 'plumbline-webhook', text: 'without its MutatingWebhookConfiguration' }],
-      },
+      { [WEBHOOKS]: [] },
+      { webhooksOff: [{ webhook: 'plumbline-webhook', text: 'without its MutatingWebhookConfiguration' }] },
     ],
     [
       'a wrong prediction, from Plumbline’s extender and of the last hour only',
       {
-        ...runs,
         '/api/v1/events': [
           differs('plumbline-scheduler-plugin', 60),
           differs('other-writer', 60),
           differs('plumbline-scheduler-plugin', 7200),
         ],
       },
-      undefined,
-      {
-        mispredictions: [
-          { pod: 'tenants/virt-launcher-x', text: 'CPUs 1-2 were predicted, but the kubelet assigned CPUs 3-4' },
-        ],
-      },
+      { mispredictions: [{ pod: 'tenants/virt-launcher-x', text: DIFFERENCE }] },
     ],
     [
       'a wrong prediction in another namespace',
-      { ...runs, '/api/v1/events': [differs('plumbline-scheduler-plugin', 60, 'others')] },
-      'tenants',
+      { '/api/v1/events': [differs('plumbline-scheduler-plugin', 60, 'others')] },
       {},
+      'tenants',
     ],
   ];
-  for (const [title, objects, namespace, expected] of cases) {
+  for (const [title, changes, expected, namespace] of cases) {
     it(title, async () => {
-      const { notes, ...lists } = await statusOf(objects, namespace);
+      const { notes, ...lists } = await statusOf({ ...runs, ...changes }, namespace);
       const filled = Object.entries(lists).filter(([, list]) => list.length > 0);
       assert.deepEqual(Object.fromEntries(filled), expected);
     });
   }
 
   it('names the parts that do not work in its first line, a condition of many nodes once', async () => {
-    const condition = {
-      type: 'StateSaved',
-      status: 'False',
-      reason: 'Unusable',
-      message: 'full',
-      lastTransitionTime: '',
-    };
+    const condition = falseCondition('StateSaved', 'Unusable', 'full');
     const [topology] = runs[TOPOLOGIES]!;
     const nodes = Array.from({ length: 5 }, (_, i) => ({
       ...topology!,
@@ -173,15 +145,13 @@ describe('plumbline status', () => {
     const objects = { ...runs, [TOPOLOGIES]: nodes, [DEPLOYMENTS]: [deployment('plumbline-webhook', {})] };
     const lines = statusLines(await statusOf(objects), undefined, { color: false, width: 200 });
     const texts = lines.map((line) => lineText(line));
-    assert.equal(
-      texts[0],
-      'Not working: plumbline-webhook (no replica is ready); n0, n1, n2 and 2 more (StateSaved is False: full)',
-    );
+    const faults = 'plumbline-webhook (no replica is ready); n0, n1, n2 and 2 more (StateSaved is False: full)';
+    assert.equal(texts[0], `Not working: ${faults}`);
     assert.equal(texts.filter((text) => /^ {2}n\d/.test(text)).length, 1);
   });
 
   it('lists ten VMs with the same reason by name, and counts the rest', async () => {
-    const full = STATE_TABLE.find(({ title }) => title === 'the node is full')!.objects;
+    const full = objectsIn('the node is full');
     const { waiting, ...rest } = await statusOf(full);
     const [vm] = waiting;
     const many = Array.from({ length: 42 }, (_, i) => ({ ...vm!, name: `vm-${i}` }));
@@ -205,19 +175,17 @@ describe('plumbline status', () => {
       spec: { runStrategy: 'Always', template: { spec: {} } },
       status,
     });
-    const full = STATE_TABLE.find(({ title }) => title === 'the node is full')!.objects;
+    const full = objectsIn('the node is full');
     const machines = [machine('fw', {}, 60), machine('z-new', {}, 10), machine('y-old', {}, 20)];
     const status = await statusOf({ ...full, '/apis/kubevirt.io/v1/virtualmachines': machines });
-    assert.deepEqual(
-      status.waiting.map(({ name, verdict }) => `${name} ${verdict}`),
-      ['y-old broken', 'z-new broken', 'fw waiting'],
-    );
+    const order = status.waiting.map(({ name, verdict }) => `${name} ${verdict}`);
+    assert.deepEqual(order, ['y-old broken', 'z-new broken', 'fw waiting']);
     const lines = statusLines(status, undefined, { color: false, width: 80 });
     assert.equal(lines.at(-1), 'plumbline explain vm/y-old -n tenants shows what would help');
   });
 
   it('names the namespace only if it shows all of them, and cuts lines to the screen', async () => {
-    const objects = STATE_TABLE.find(({ title }) => title === 'the node is full')!.objects;
+    const objects = objectsIn('the node is full');
     const terminal = { color: false, width: 60 };
     const all = statusLines(await statusOf(objects), undefined, terminal).map((line) => lineText(line));
     assert.equal(all[0], '1 VM does not run');

@@ -14,7 +14,7 @@ import { eventually } from '../support/eventually.ts';
 import { parseOutput } from '../support/output-schema.ts';
 import { skipFor } from '../support/parts.ts';
 import { REPORT, useCluster } from './cluster-fixture.ts';
-import { PROGRAM } from './run.ts';
+import { assertFails, PROGRAM } from './run.ts';
 
 const plain = (width = Number.POSITIVE_INFINITY) => ({
   ...terminalOf({ isTTY: false, columns: 80 } as never, {}),
@@ -81,18 +81,12 @@ describe('plumbline top', () => {
     });
 
     it('has a VM that was placed since the last report on the CPUs that it gets, and none of them as free', () => {
-      const launcher = (uid: string, more: object = {}) =>
+      const amounts = { cpu: '4', memory: '1Gi' };
+      const containers = [{ name: 'compute', resources: { requests: amounts, limits: amounts } }];
+      const launcher = (uid: string) =>
         explainedPod.parse({
-          metadata: { name: `virt-launcher-${uid}`, namespace: 'default', uid, ...more },
-          spec: {
-            nodeName: 'worker-1',
-            containers: [
-              {
-                name: 'compute',
-                resources: { requests: { cpu: '4', memory: '1Gi' }, limits: { cpu: '4', memory: '1Gi' } },
-              },
-            ],
-          },
+          metadata: { name: `virt-launcher-${uid}`, namespace: 'default', uid },
+          spec: { nodeName: 'worker-1', containers },
           status: { phase: 'Running', qosClass: 'Guaranteed' },
         });
       const late = view({ pmdCPUs: '' }, SILENT, [launcher('fw'), launcher('new')]);
@@ -102,14 +96,8 @@ describe('plumbline top', () => {
         '  NUMA 1           ·· ·· ·· ·· ·· ·· ·· ··',
         '  A default/firewall (10)   B default/virt-launcher-new (predicted) (4)',
       ]);
-      const { owners } = viewData(late);
-      assert.deepEqual(
-        owners.map(({ cpus, predicted }) => [cpus.length, predicted]),
-        [
-          [10, undefined],
-          [4, true],
-        ],
-      );
+      const owners = viewData(late).owners.map(({ cpus, predicted = false }) => `${cpus.length} ${predicted}`);
+      assert.deepEqual(owners, ['10 false', '4 true']);
     });
 
     it('has VMs with a CPU mask, which own no CPUs', () => {
@@ -147,15 +135,10 @@ describe('plumbline top', () => {
         memory: 64 * 2 ** 30,
         state: { blocks: 0, group: `${id}`, free: { memory: free * 2 ** 30, 'hugepages-1Gi': 2 ** 30 } },
       });
+      const group = (cells: string, total: number, free: number) => ({ cells, total, free });
       const node = view({
         devices: [
-          {
-            resource: 'example.com/vf',
-            groups: [
-              { cells: '0', total: 4, free: 3 },
-              { cells: '1', total: 2, free: 0 },
-            ],
-          },
+          { resource: 'example.com/vf', groups: [group('0', 4, 3), group('1', 2, 0)] },
           { resource: 'example.com/fuse', groups: [{ total: 9, free: 9 }] },
         ],
         memoryManager: { policy: 'Static', cells: [cell(0, 1.5), cell(1, 20)] },
@@ -172,10 +155,8 @@ describe('plumbline top', () => {
       assert.ok(!topLines(top, plain()).some((line) => line.includes('example.com')));
       const fuse = { resource: 'example.com/fuse', text: '9 of 9 free' };
       assert.deepEqual(viewData(node).resources[1], fuse);
-      assert.deepEqual(parseOutput('top', { nodes: [viewData(node)], notes: [] }), {
-        nodes: [viewData(node)],
-        notes: [],
-      });
+      const data = { nodes: [viewData(node)], notes: [] };
+      assert.deepEqual(parseOutput('top', data), data);
     });
 
     it('does not count the CPUs of a silent node as free, and marks a pod of its old report as gone', () => {
@@ -188,11 +169,8 @@ describe('plumbline top', () => {
 
     for (const width of [30, 40, 80]) {
       it(`stays within ${width} columns`, () => {
-        const nodes = [view(), view()];
-        for (const line of [
-          ...topLines({ nodes, notes: [] }, plain(width)),
-          ...nodeLines(view(), plain(width)).slice(0, -1),
-        ]) {
+        const all = topLines({ nodes: [view(), view()], notes: [] }, plain(width));
+        for (const line of [...all, ...nodeLines(view(), plain(width)).slice(0, -1)]) {
           assert.ok(line.length <= width, `${line.length}: ${line}`);
         }
       });
@@ -299,11 +277,8 @@ describe('plumbline top', () => {
       const { nodes } = JSON.parse((await top('-o', 'json')).stdout) as {
         nodes: { node: string; remarks: object[] }[];
       };
-      assert.deepEqual(nodes[1], {
-        ...nodes[1],
-        node: 'worker-2',
-        remarks: [{ reason: 'Cordoned', text: 'cordoned' }],
-      });
+      const [, { node, remarks } = assert.fail()] = nodes;
+      assert.deepEqual([node, remarks], ['worker-2', [{ reason: 'Cordoned', text: 'cordoned' }]]);
       assert.equal((await top('worker-2', '-o', 'name')).stdout, 'node/worker-2\n');
     });
 
@@ -327,11 +302,8 @@ describe('plumbline top', () => {
     });
 
     it('exits with 4 for a node that does not report', async () => {
-      const { status, stderr } = await top('worker-7');
-      assert.equal(status, 4);
-      assert.match(stderr, /^plumbline: node worker-7 does not report its topology.*\n$/);
-      const both = await top('worker-7', 'worker-8');
-      assert.match(both.stderr, /^plumbline: nodes worker-7, worker-8 do not report their topology.*\n$/);
+      assertFails(await top('worker-7'), 4, /: node worker-7 does not report its topology/);
+      assertFails(await top('worker-7', 'worker-8'), 4, /: nodes worker-7, worker-8 do not report their topology/);
     });
   });
 });

@@ -1,12 +1,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Verification, VmFinding } from '../../cli/verify/run.ts';
-import {
-  NODE_TOPOLOGIES,
-  PODS,
-  VIRTUAL_MACHINE_INSTANCES,
-  VIRTUAL_MACHINES,
-} from '../../sandbox/api-server/built-in-types.ts';
+import * as types from '../../sandbox/api-server/built-in-types.ts';
 import type { JsonRecord, KubeObject, KubePod } from '../../sandbox/objects.ts';
 import { useCluster } from './cluster-fixture.ts';
 
@@ -31,13 +26,12 @@ describe('plumbline verify', function () {
   const cluster = useCluster(async (made) => {
     await made.node('large', { labels: { size: 'large' } });
     await made.node('small', { labels: { size: 'small' }, report: four });
-    await made.node('gaps', {
-      report: { ...four, cells: [{ id: 0, cpus: '0,1,3,7' }], cores: ['0', '1', '3', '7'] },
-    });
+    const gaps = { ...four, cells: [{ id: 0, cpus: '0,1,3,7' }], cores: ['0', '1', '3', '7'] };
+    await made.node('gaps', { report: gaps });
   });
   afterEach(async () => {
     const { client } = cluster.sandbox;
-    for (const type of [VIRTUAL_MACHINES, VIRTUAL_MACHINE_INSTANCES]) {
+    for (const type of [types.VIRTUAL_MACHINES, types.VIRTUAL_MACHINE_INSTANCES]) {
       for (const one of client.list(type)) await client.delete(type, one);
     }
   });
@@ -47,7 +41,7 @@ describe('plumbline verify', function () {
     spec: { domain: { cpu: { cores } }, ...spec },
   });
   const vm = (name: string, options: VmOptions) =>
-    cluster.sandbox.client.create(VIRTUAL_MACHINES, {
+    cluster.sandbox.client.create(types.VIRTUAL_MACHINES, {
       apiVersion: 'kubevirt.io/v1',
       kind: 'VirtualMachine',
       metadata: { name, namespace: 'default' },
@@ -76,23 +70,13 @@ describe('plumbline verify', function () {
     assert.deepEqual([found.withoutNode, found.nodes, found.reporting], [1, 3, 3]);
     assert.deepEqual(of('anywhere').nodes, ['gaps', 'large', 'small']);
     assert.deepEqual(of('seven').nodes, ['gaps', 'large']);
-    assert.deepEqual(of('seven').refused, [
-      {
-        node: 'small',
-        reason: 'host-cpus',
-        message: 'the CPU mask 7 names CPU 7, which is not online on this host (it has 0-3)',
-      },
-    ]);
+    const message = 'the CPU mask 7 names CPU 7, which is not online on this host (it has 0-3)';
+    assert.deepEqual(of('seven').refused, [{ node: 'small', reason: 'host-cpus', message }]);
     assert.deepEqual(of('reserved').nodes, []);
-    assert.deepEqual(
-      [of('wide').nodes, of('wide').fallBack],
-      [
-        ['gaps', 'large', 'small'],
-        ['gaps', 'small'],
-      ],
-    );
+    assert.deepEqual(of('wide').nodes, ['gaps', 'large', 'small']);
+    assert.deepEqual(of('wide').fallBack, ['gaps', 'small']);
     const { client } = cluster.sandbox;
-    await client.delete(VIRTUAL_MACHINES, client.get(VIRTUAL_MACHINES, 'default', 'reserved')!);
+    await client.delete(types.VIRTUAL_MACHINES, client.get(types.VIRTUAL_MACHINES, 'default', 'reserved')!);
     assert.equal((await run()).status, 0);
   });
 
@@ -131,30 +115,28 @@ describe('plumbline verify', function () {
     const { client } = cluster.sandbox;
     await cluster.node('runs', { labels: { size: 'runs' }, report: four });
     const { metadata, spec } = templateOf({ mask: '1' }) as { metadata: JsonRecord; spec: JsonRecord };
-    await client.create(VIRTUAL_MACHINE_INSTANCES, {
+    await client.create(types.VIRTUAL_MACHINE_INSTANCES, {
       apiVersion: 'kubevirt.io/v1',
       kind: 'VirtualMachineInstance',
       metadata: { ...metadata, name: 'lone', namespace: 'default' },
       spec: { ...spec, schedulerName: 'unknown' },
     });
-    await until(() => client.list(PODS).length === 1);
-    const [launcher] = client.list(PODS);
+    await until(() => client.list(types.PODS).length === 1);
+    const [launcher] = client.list(types.PODS);
     await client.bind(launcher!, 'runs');
     const runs = (draft: KubePod) => Object.assign(draft, { status: { ...draft.status, phase: 'Running' } });
-    await client.edit(PODS, client.list(PODS)[0]!, runs, 'status');
-    await until(() => client.get(VIRTUAL_MACHINE_INSTANCES, 'default', 'lone')?.status?.phase === 'Running');
+    await client.edit(types.PODS, client.list(types.PODS)[0]!, runs, 'status');
+    await until(() => client.get(types.VIRTUAL_MACHINE_INSTANCES, 'default', 'lone')?.status?.phase === 'Running');
     const refusal = { namespace: 'default', podName: 'lone', vcpus: 1, reason: 'Threads', message: 'expected 2' };
     const pinning = [{ podUID: launcher!.metadata.uid!, state: 'refused', ...refusal }];
-    const report = client.get(NODE_TOPOLOGIES, undefined, 'runs')!;
+    const report = client.get(types.NODE_TOPOLOGIES, undefined, 'runs')!;
     const says = (draft: KubeObject) => Object.assign(draft, { status: { ...(draft.status as JsonRecord), pinning } });
-    await client.edit(NODE_TOPOLOGIES, report, says, 'status');
+    await client.edit(types.NODE_TOPOLOGIES, report, says, 'status');
     const { status, of } = await verify();
     assert.equal(status, 1, 'the agent of its node refuses it');
     const { kind, running } = of('lone');
-    assert.deepEqual(
-      [kind, running?.node, running?.verdict, running?.reason],
-      ['VirtualMachineInstance', 'runs', 'degraded', 'MaskNotApplied'],
-    );
+    assert.deepEqual([kind, running?.node], ['VirtualMachineInstance', 'runs']);
+    assert.deepEqual([running?.verdict, running?.reason], ['degraded', 'MaskNotApplied']);
     assert.equal(running?.text, 'on runs, and its CPU mask is not applied: expected 2');
   });
 });

@@ -1,6 +1,7 @@
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import type { Pod } from '../../kube/resources.ts';
-import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../model/names.ts';
+import { CpuSet } from '../../model/cpu-set.ts';
+import { CPU_MASK_ANNOTATION, FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../model/names.ts';
 import { vmiOwner } from '../support/vmi-owner.ts';
 
 /** Deterministic numbers between 0 and 1. */
@@ -81,7 +82,7 @@ export function inventNode(index: number): InventedNode {
   const random = numbers(index * 7919 + 17);
   const make = MAKES[index % 7 === 3 ? 2 : index % 3 === 1 ? 1 : 0]!;
   const polled = new Set(make.pmdCPUs?.split(','));
-  const reserved = new Set(listed(make.reserved));
+  const reserved = new Set(CpuSet.parse(make.reserved).toArray().map(String));
   const free = make.cores.filter((core) => core.split(',').every((cpu) => !reserved.has(cpu) && !polled.has(cpu)));
   const vms: InventedVm[] = [];
   const wanted = Math.floor(random() * 8);
@@ -111,13 +112,6 @@ export function inventNode(index: number): InventedNode {
   };
 }
 
-function listed(list: string): string[] {
-  return list.split(',').flatMap((part) => {
-    const [first = 0, last = first] = part.split('-').map(Number);
-    return Array.from({ length: last - first + 1 }, (_, i) => String(first + i));
-  });
-}
-
 /** The launcher of a VM. */
 export function launcher(vm: Pick<InventedVm, 'namespace' | 'name' | 'uid' | 'count' | 'padding'>): Pod {
   const amounts = { cpu: String(vm.count), memory: '4Gi', 'devices.kubevirt.io/kvm': '1' };
@@ -136,5 +130,15 @@ export function launcher(vm: Pick<InventedVm, 'namespace' | 'name' | 'uid' | 'co
       schedulerName: 'plumbline-scheduler',
       containers: [{ name: 'compute', resources: { requests: amounts, limits: { ...amounts } } }],
     },
+  } as unknown as Pod;
+}
+
+/** A running launcher with a CPU mask, and no other annotation. */
+export function maskedPod(vm: Pick<InventedVm, 'namespace' | 'name' | 'uid'>, mask: string, nodeName: string): Pod {
+  const { metadata } = launcher({ ...vm, count: 0, padding: 0 });
+  const annotations = { [CPU_MASK_ANNOTATION]: mask };
+  return {
+    metadata: { ...metadata, annotations, labels: { 'kubevirt.io': 'virt-launcher' } },
+    spec: { containers: [{ name: 'compute', resources: { requests: { cpu: '200m' } } }], nodeName },
   } as unknown as Pod;
 }

@@ -1,17 +1,11 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
+import { findItems, parseQuery, queryText } from '../../console/data/list.ts';
 import { type NodeItem, nodeItem, Paint } from '../../console/data/node.ts';
-import {
-  findNodes,
-  type NodeQuery,
-  nodesByName,
-  parseQuery,
-  queryText,
-  totalsOf,
-} from '../../console/data/node-list.ts';
+import { NODE_LIST, nodesByName, totalsOf } from '../../console/data/node-list.ts';
 import { attentionText, formatCpus, parseCpus, shapeOf } from '../../console/data/shape.ts';
-import { Store } from '../../console/data/store.ts';
-import { cpuCount, findVms, VM_FILTERS, VM_SORTS, type VmQuery, vmsOf } from '../../console/data/vm-list.ts';
+import { type PodItem, Store } from '../../console/data/store.ts';
+import { cpuCount, VM_LIST, vmsOf, WAITING_LIST } from '../../console/data/vm-list.ts';
 import type { NodeContent, ShapeContent, WireRecord } from '../../console/data/wire.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 
@@ -39,6 +33,8 @@ const node = (more: Partial<NodeContent> & { name?: string } = {}, before?: Node
   const { name = 'n', ...content } = { shape: TURNS, ...more };
   return nodeItem(name, content.shape && shapeOf(content.shape), { ...EMPTY, ...content }, before);
 };
+/** Everything by name. */
+const BY_NAME = { text: '', sort: 'name', descending: false, filter: 'all' } as const;
 const cpusPainted = ({ paint, shape }: NodeItem, kind: number) =>
   formatCpus([...paint.keys()].filter((slot) => paint[slot] === kind).map((slot) => shape!.slots[slot]!.cpu));
 
@@ -87,8 +83,7 @@ describe('the page’s data', () => {
     node({ name: 'worker-9', problems: ['silent'] }),
     node({ name: 'worker-2', shape: undefined, problems: ['no-report'], dpu: 'alive' }),
   ]);
-  const all: NodeQuery = { text: '', sort: 'name', descending: false, filter: 'all' };
-  const queries: [string, Partial<NodeQuery>, string][] = [
+  const queries: [string, Partial<typeof NODE_LIST.usual>, string][] = [
     ['everything, 9 before 10', {}, '2 9 10'],
     ['everything in reverse order', { descending: true }, '10 9 2'],
     ['a network', { text: 'tunnel' }, '9 10'],
@@ -102,8 +97,8 @@ describe('the page’s data', () => {
   ];
   for (const [what, query, expected] of queries) {
     it(`finds ${what}`, () => {
-      const names = findNodes(nodes, { ...all, ...query }).map(({ name }) => name.replace('worker-', ''));
-      assert.equal(names.join(' '), expected);
+      const matching = findItems(NODE_LIST, nodes, { ...BY_NAME, ...query });
+      assert.equal(matching.map(({ name }) => name.replace('worker-', '')).join(' '), expected);
     });
   }
 
@@ -178,13 +173,12 @@ describe('the list of VMs', () => {
     ['r', 'u1', ['west/du', 'n2', '', 'broken', 'DPUNotReady', 'its DPU is dead', [['bring it back']]]],
     ['r', 'u2', ['west/masked', 'n2', '0:1', 'ok', 'MaskApplied', 'pinned', []]],
   ];
-  const query: VmQuery = { text: '', sort: 'name', descending: false, filter: 'all' };
   before(() => store.take(records));
   const list = () => vmsOf(store.nodes.values(), store.running.values());
 
   it('has every owner once, including those with a mask and without dedicated CPUs', () => {
     assert.deepEqual(
-      findVms(list(), query).map((vm) => [vm.name, vm.node, cpuCount(vm), vm.verdict, vm.mask]),
+      findItems(VM_LIST, list(), BY_NAME).map((vm) => [vm.name, vm.node, cpuCount(vm), vm.verdict, vm.mask]),
       [
         ['east/upf', 'n1', 3, 'ok', ''],
         ['west/du', 'n2', 3, 'broken', ''],
@@ -194,7 +188,8 @@ describe('the list of VMs', () => {
   });
 
   it('is searched by VM name, node and problem, filtered and sorted', () => {
-    const names = (more: Partial<VmQuery>) => findVms(list(), { ...query, ...more }).map(({ name }) => name);
+    const names = (more: Partial<typeof VM_LIST.usual>) =>
+      findItems(VM_LIST, list(), { ...BY_NAME, ...more }).map(({ name }) => name);
     assert.deepEqual(names({ text: 'N2 dpu' }), ['west/du']);
     assert.deepEqual(names({ filter: 'attention' }), ['west/du']);
     assert.deepEqual(names({ filter: 'mask' }), ['west/masked']);
@@ -209,15 +204,52 @@ describe('the list of VMs', () => {
   });
 });
 
+describe('the list of waiting pods', () => {
+  const pod = (name: string, more: Partial<PodItem>): PodItem => ({
+    ...{ uid: name, key: name, namespace: 'east', name: `virt-launcher-${name}`, vm: name },
+    ...{ cpus: 4, wholeCores: true, networks: [], ...more },
+  });
+  const at = (hour: string) => `2026-11-01T${hour}:00:00Z`;
+  const pods = [
+    pod('vm-10', { since: at('10'), verdict: 'broken', reason: 'DPUNotReady', text: 'its DPU is dead' }),
+    pod('vm-9', { since: at('09'), nominated: 'worker-3' }),
+    pod('dpdk', {
+      vm: undefined,
+      name: 'dpdk',
+      namespace: 'west',
+      networks: [['physnet0', 'required']],
+      since: at('11'),
+    }),
+    pod('new', { since: undefined }),
+  ];
+  const queries: readonly [what: string, query: Partial<typeof WAITING_LIST.usual>, expected: string][] = [
+    ['everything by namespace and name, 9 before 10', {}, 'new vm-9 vm-10 dpdk'],
+    ['those that waited longest', { sort: 'since', descending: true }, 'vm-9 vm-10 dpdk new'],
+    ['those that waited for the shortest time, one without a time first', { sort: 'since' }, 'new dpdk vm-10 vm-9'],
+    ['the most urgent', { sort: 'verdict', descending: true }, 'vm-10 vm-9 dpdk new'],
+    ['what needs attention', { filter: 'broken' }, 'vm-10'],
+    ['VMs only', { filter: 'vms' }, 'new vm-9 vm-10'],
+    ['a reason', { text: 'dpunotready' }, 'vm-10'],
+    ['a nominated node', { text: 'worker-3' }, 'vm-9'],
+    ['a network and a namespace', { text: 'PHYSNET0 west/' }, 'dpdk'],
+  ];
+  for (const [what, query, expected] of queries) {
+    it(`finds ${what}`, () => {
+      const matching = findItems(WAITING_LIST, pods, { ...BY_NAME, ...query });
+      assert.equal(matching.map(({ key }) => key).join(' '), expected);
+    });
+  }
+});
+
 describe('a list’s query in the URL', () => {
-  const usual: VmQuery = { text: '', sort: 'verdict', descending: true, filter: 'all' };
+  const { usual } = VM_LIST;
 
   it('is read back as it was written', () => {
     fc.assert(
       fc.property(fc.string({ maxLength: 50 }), fc.boolean(), (text, descending) => {
         for (const [sort, filter] of [['cpus', 'mask'] as const, ['verdict', 'all'] as const]) {
           const query = { text, sort, descending, filter };
-          assert.deepEqual(parseQuery(queryText(query, usual), usual, VM_SORTS, VM_FILTERS), query);
+          assert.deepEqual(parseQuery(queryText(query, usual), VM_LIST), query);
         }
       }),
     );
@@ -225,6 +257,6 @@ describe('a list’s query in the URL', () => {
   });
 
   it('has defaults for unknown values', () => {
-    assert.deepEqual(parseQuery('?sort=-colour&filter=none', usual, VM_SORTS, VM_FILTERS), usual);
+    assert.deepEqual(parseQuery('?sort=-colour&filter=none', VM_LIST), usual);
   });
 });

@@ -5,13 +5,7 @@ import { join } from 'node:path';
 import { buildConsole } from '../../build-console.ts';
 import { createConsole } from '../../console/server/console.ts';
 import type { Kind, OptionalKind } from '../../console/server/kinds.ts';
-import type {
-  AskDiagnosis,
-  AskDrain,
-  AskExtender,
-  AskInterference,
-  AskSwitch,
-} from '../../console/server/questions.ts';
+import type { QuestionSources } from '../../console/server/questions.ts';
 import { podState } from '../../diagnosis/launcher.ts';
 import { extenderVerdict, groupNodes } from '../../diagnosis/opinions.ts';
 import { remedyLines } from '../../diagnosis/remedies.ts';
@@ -54,15 +48,10 @@ export interface ConsoleUnderTest extends Pick<ExtenderUnderTest, 'filter' | 'ex
   stop(): Promise<void>;
 }
 
-export interface ConsoleFixture extends ExtenderFixture {
+export interface ConsoleFixture extends ExtenderFixture, Partial<Omit<QuestionSources, 'histories'>> {
   /** Generated nodes with their VMs. */
   readonly invented?: number;
   readonly port?: number;
-  readonly ask?: AskExtender;
-  readonly askSwitch?: AskSwitch;
-  readonly askDrain?: AskDrain;
-  readonly askInterference?: AskInterference;
-  readonly diagnose?: AskDiagnosis;
   readonly without?: ReadonlySet<OptionalKind>;
   /** The answers of the API server when these are read. */
   readonly refused?: Readonly<Partial<Record<Kind, KubeError>>>;
@@ -115,21 +104,20 @@ export async function consoleOf(fixture: ConsoleFixture = {}): Promise<ConsoleUn
     api.put('leases', { metadata: { name, namespace: NAMESPACE }, spec } as never);
 
   const node: ConsoleUnderTest['node'] = (name, what) => {
+    const { dpu, since, message, isControlPlane } = what ?? {};
     const labels = {
-      ...(what?.dpu !== undefined && { [DPU_HOST_LABEL]: '' }),
-      ...(what?.isControlPlane !== true && { [SCHEDULABLE_LABEL]: 'true' }),
+      ...(dpu !== undefined && { [DPU_HOST_LABEL]: '' }),
+      ...(isControlPlane !== true && { [SCHEDULABLE_LABEL]: 'true' }),
     };
-    const conditions =
-      what?.dpu === undefined
-        ? []
-        : [{ type: DPU_READY_CONDITION, status: what.dpu, lastTransitionTime: what.since, message: what.message }];
-    const object = { metadata: { name, labels }, status: { conditions } };
+    const condition = { type: DPU_READY_CONDITION, status: dpu, lastTransitionTime: since, message };
+    const object = { metadata: { name, labels }, status: { conditions: dpu === undefined ? [] : [condition] } };
     if (what === null) api.remove('nodes', object);
-    else api.put('nodes', object as { metadata: { name: string } });
+    else api.put('nodes', object);
   };
   const report: ConsoleUnderTest['report'] = (name, status) => {
-    if (status === undefined) api.remove('nodetopologies', { metadata: { name } });
-    else api.put('nodetopologies', { metadata: { name }, status } as { metadata: { name: string } });
+    const object = { metadata: { name }, status };
+    if (status === undefined) api.remove('nodetopologies', object);
+    else api.put('nodetopologies', object);
   };
   const see: ConsoleUnderTest['see'] = (pod, status = unscheduled(NO_ROOM)) => {
     pods.set(`${pod.metadata.namespace}/${pod.metadata.name}`, { ...pod, status } as Pod);
@@ -151,11 +139,8 @@ export async function consoleOf(fixture: ConsoleFixture = {}): Promise<ConsoleUn
   }
   for (const [kind, error] of Object.entries(fixture.refused ?? {})) api.fail(kind as Kind, error);
   const holderIdentity = fixture.leaderless ? '' : `${LEADER}_0f3a`;
-  lease('plumbline-scheduler', {
-    holderIdentity,
-    leaseDurationSeconds: 3600,
-    renewTime: '2026-05-04T10:00:00.000000Z',
-  });
+  const renewTime = '2026-05-04T10:00:00.000000Z';
+  lease('plumbline-scheduler', { holderIdentity, leaseDurationSeconds: 3600, renewTime });
 
   const explainer = createExplainer({
     extender: under.extender,
@@ -166,10 +151,8 @@ export async function consoleOf(fixture: ConsoleFixture = {}): Promise<ConsoleUn
   const explained = async (pod: string) => {
     const answer = JSON.parse(JSON.stringify(await explainer.ofPod(pod))) as Record<'decisions' | 'nodes', object[]>;
     // The extender's clock stands still here.
-    return {
-      ...answer,
-      decisions: answer.decisions.map((decision) => ({ ...decision, time: new Date().toISOString() })),
-    };
+    const decisions = answer.decisions.map((decision) => ({ ...decision, time: new Date().toISOString() }));
+    return { ...answer, decisions };
   };
   /** As `plumbline explain` answers: its groups of nodes, and the table of states. */
   const diagnosed = async (name: string) => {
@@ -180,19 +163,19 @@ export async function consoleOf(fixture: ConsoleFixture = {}): Promise<ConsoleUn
     const { remedies, causes, ...state } = podState({ namespace, name: own, kind: 'vm', search }, pod as PodShape);
     return { ...state, causes: causes.map(({ text }) => text), remedies: remedies.map(remedyLines), notes: [] };
   };
+  const unreachable = async () => ({ why: 'this console cannot reach it' });
   const page = createConsole({
     client: api.client,
     address: { host: '127.0.0.1', port: fixture.port ?? 0 },
     assets: await pageFiles(),
     // Over the network it is JSON.
-    ask: fixture.ask ?? (async (pod) => ({ answer: await explained(pod) })),
-    askSwitch: fixture.askSwitch ?? (async () => ({ why: 'this console cannot reach it' })),
-    askDrain: fixture.askDrain ?? (async () => ({ why: 'this cluster is not read' })),
-    askInterference: fixture.askInterference ?? (async () => ({ why: 'this console cannot reach it' })),
-    diagnose:
-      fixture.diagnose ??
-      (async (kind, name) => (kind === 'vm' ? { why: 'this cluster has no VM' } : { answer: await diagnosed(name) })),
-    ...(fixture.without === undefined ? {} : { without: fixture.without }),
+    ask: async (pod) => ({ answer: await explained(pod) }),
+    askSwitch: unreachable,
+    askDrain: async () => ({ why: 'this cluster is not read' }),
+    askInterference: unreachable,
+    diagnose: async (kind, name) =>
+      kind === 'vm' ? { why: 'this cluster has no VM' } : { answer: await diagnosed(name) },
+    ...fixture,
     log: silent,
   });
   const running = new AbortController();

@@ -1,6 +1,5 @@
 import type { SwitchPicture } from '../../console/data/wire.ts';
-import { CPU_MASK_ANNOTATION } from '../../model/names.ts';
-import { inventNode, launcher } from './cluster-fixture.ts';
+import { inventNode, maskedPod } from './cluster-fixture.ts';
 import type { ConsoleFixture, ConsoleUnderTest } from './fixture.ts';
 import { unscheduled, waitingPod } from './fixture.ts';
 
@@ -34,27 +33,18 @@ const THREADS: SwitchPicture = {
   ],
 };
 
-interface EventFacts {
+interface Subject {
   readonly kind: string;
   readonly name: string;
   readonly namespace?: string;
-  readonly reason: string;
-  readonly message: string;
-  readonly time: string;
-  readonly type?: string;
-  readonly count?: number;
 }
 
-function event({ kind, namespace, reason, message, time, type = 'Normal', count = 1, ...object }: EventFacts): object {
+function event(involvedObject: Subject, reason: string, message: string, time: string, more: object = {}): object {
+  const { name, namespace = 'default' } = involvedObject;
   return {
-    metadata: { name: `${object.name}.${reason}`, namespace: namespace ?? 'default', creationTimestamp: time },
-    involvedObject: { kind, name: object.name, ...(namespace !== undefined && { namespace }) },
-    type,
-    reason,
-    message,
-    count,
-    firstTimestamp: time,
-    lastTimestamp: time,
+    metadata: { name: `${name}.${reason}`, namespace, creationTimestamp: time },
+    ...{ involvedObject, type: 'Normal', reason, message, count: 1, firstTimestamp: time, lastTimestamp: time },
+    ...more,
   };
 }
 
@@ -68,10 +58,7 @@ export async function dressed(
     node === SWITCH_NODE ? { answer: THREADS } : { why: `no agent runs on node ${node}` };
   const under = await open({ invented: NODES, askSwitch });
   const names = Array.from({ length: NODES }, (_, index) => name(index));
-  for (const [vm, cpus] of [
-    ['trader', 130],
-    ['upf', 96],
-  ] as const) {
+  for (const [vm, cpus] of [['trader', 130] as const, ['upf', 96] as const]) {
     const pod = waitingPod(vm, cpus, at(-cpus / 3));
     under.see(pod, unscheduled(`0/${NODES} nodes are available: ${NODES} too few free whole cores.`));
     under.filter(pod, names);
@@ -82,16 +69,8 @@ export async function dressed(
 
   under.node(CONTROL_PLANE, { isControlPlane: true });
 
-  const masked = launcher({ namespace: 'core', name: 'masked', uid: 'uid-masked', count: 0, padding: 0 });
-  const annotations = { ...masked.metadata.annotations, [CPU_MASK_ANNOTATION]: '4:5' };
-  under.see(
-    {
-      ...masked,
-      metadata: { ...masked.metadata, annotations, labels: { 'kubevirt.io': 'virt-launcher' } },
-      spec: { containers: [{ name: 'compute', resources: { requests: { cpu: '200m' } } }], nodeName: SWITCH_NODE },
-    } as never,
-    { phase: 'Running', startTime: at(0) },
-  );
+  const masked = maskedPod({ namespace: 'core', name: 'masked', uid: 'uid-masked' }, '4:5', SWITCH_NODE);
+  under.see(masked, { phase: 'Running', startTime: at(0) });
 
   await under.silence(SILENT_NODE, at(150));
 
@@ -105,26 +84,19 @@ export async function dressed(
     },
   } as never);
 
-  const vms = inventNode(7).vms;
-  for (const { namespace, name: vm } of vms) {
-    const about = { kind: 'VirtualMachineInstance', namespace, name: vm };
-    const message = 'padded from 5 to 6 CPUs: 3 whole cores of 2 threads';
-    under.api.event(event({ ...about, reason: 'PaddedToWholeCores', message, time: at(1) }));
+  const seen = (...facts: Parameters<typeof event>) => under.api.event(event(...facts));
+  for (const { namespace, name: vm } of inventNode(7).vms) {
+    const instance = { kind: 'VirtualMachineInstance', namespace, name: vm };
+    seen(instance, 'PaddedToWholeCores', 'padded from 5 to 6 CPUs: 3 whole cores of 2 threads', at(1));
     const pod = { kind: 'Pod', namespace, name: `virt-launcher-${vm}-x2x4z` };
-    const bound = `Successfully assigned ${namespace}/${pod.name} to ${WITH_DPU}`;
-    under.api.event(event({ ...pod, reason: 'Scheduled', message: bound, time: at(0.5) }));
+    seen(pod, 'Scheduled', `Successfully assigned ${namespace}/${pod.name} to ${WITH_DPU}`, at(0.5));
     const refused = `0/${NODES} nodes are available: 2 DPU not ready, 46 too few free whole cores.`;
-    under.api.event(
-      event({ ...pod, reason: 'FailedScheduling', message: refused, time: at(0), type: 'Warning', count: 3 }),
-    );
+    seen(pod, 'FailedScheduling', refused, at(0), { type: 'Warning', count: 3 });
   }
-  for (const [node, reason, message, minutes, type] of [
-    [WITH_DPU, 'DPUNotReady', 'The DPU is dead: last renewal 61 s ago', 120, 'Warning'],
-    [WITH_DPU, 'DPUReady', 'The DPU is ready: its lease is renewed', -400, 'Normal'],
-    [SWITCH_NODE, 'OVSThreadsMoved', 'moved 17 threads of Open vSwitch to CPUs 13,30-31', 12, 'Normal'],
-    [SWITCH_NODE, 'NodeReady', 'Node is ready', -900, 'Normal'],
-  ] as const) {
-    under.api.event(event({ kind: 'Node', name: node, reason, message, time: at(minutes), type }));
-  }
+  const [dpuNode, switchNode] = [WITH_DPU, SWITCH_NODE].map((node) => ({ kind: 'Node', name: node }));
+  seen(dpuNode!, 'DPUNotReady', 'The DPU is dead: last renewal 61 s ago', at(120), { type: 'Warning' });
+  seen(dpuNode!, 'DPUReady', 'The DPU is ready: its lease is renewed', at(-400));
+  seen(switchNode!, 'OVSThreadsMoved', 'moved 17 threads of Open vSwitch to CPUs 13,30-31', at(12));
+  seen(switchNode!, 'NodeReady', 'Node is ready', at(-900));
   return under;
 }

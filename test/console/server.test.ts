@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
+import { EventEmitter, once } from 'node:events';
 import { type IncomingHttpHeaders, request } from 'node:http';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { KINDS } from '../../console/server/kinds.ts';
-import type { AskExtender } from '../../console/server/questions.ts';
 import { kubeconfig } from '../../sandbox/cluster/identities.ts';
 import { startApi } from '../kube/api-fixture.ts';
 import { statusOf } from '../scheduler-plugin/extender-fixture.ts';
@@ -21,14 +22,10 @@ interface Answer {
 function ask(port: number, path: string, headers: Record<string, string> = {}, method = 'GET'): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const call = request({ host: '127.0.0.1', port, path, method, headers, agent: false }, (response) => {
-      let body = '';
-      response.setEncoding('utf8').on('data', (chunk: string) => {
-        body += chunk;
-      });
-      response.on('end', () => resolve({ status: response.statusCode ?? 0, headers: response.headers, body }));
+      const { statusCode = 0, headers } = response;
+      text(response).then((body) => resolve({ status: statusCode, headers, body }), reject);
     });
-    call.once('error', reject);
-    call.end();
+    call.once('error', reject).end();
   });
 }
 
@@ -112,20 +109,10 @@ describe('the console’s server', () => {
     const { status, body } = await ask(under.port, '/explain?pod=east/virt-launcher-vm-x2x4z');
     assert.equal(status, 200);
     const found = JSON.parse(body) as { groups: { fits: boolean; nodes: number; kind: string }[]; nodes: string[][] };
-    assert.deepEqual(
-      found.groups.map(({ fits, nodes, kind }) => [fits, nodes, kind]),
-      [
-        [true, 1, 'fits'],
-        [false, 1, 'too-few-whole-cores'],
-      ],
-    );
-    assert.deepEqual(
-      found.nodes.map(([node, group]) => [node, group]),
-      [
-        ['n1', 0],
-        ['n2', 1],
-      ],
-    );
+    const groups = found.groups.map(({ fits, nodes, kind }) => `${fits} ${nodes} ${kind}`);
+    assert.deepEqual(groups, ['true 1 fits', 'false 1 too-few-whole-cores']);
+    const nodes = found.nodes.map(([node, group]) => `${node} ${group}`);
+    assert.deepEqual(nodes, ['n1 0', 'n2 1']);
     assert.match(found.nodes[0]?.[2] ?? '', /^score \d+: CPUs .* on NUMA node/);
   });
 
@@ -145,40 +132,37 @@ describe('the console’s server', () => {
   }
 
   it('explains one pod at a time and asks others to wait', async () => {
-    let answered: (answer: object) => void = () => undefined;
-    const answer = new Promise<object>((resolve) => {
-      answered = resolve;
-    });
-    let asked: () => void = () => undefined;
-    const isAsked = new Promise<void>((resolve) => {
-      asked = resolve;
-    });
+    const events = new EventEmitter();
+    const asked = once(events, 'asked');
     const busy = await consoleOf({
-      ask: async () => {
-        asked();
-        return { answer: await answer };
+      async ask() {
+        events.emit('asked');
+        await once(events, 'answer');
+        return { answer: { nodes: [] } };
       },
     });
     const first = ask(busy.port, '/explain?pod=east/vm');
-    await isAsked;
+    await asked;
     const second = await ask(busy.port, '/explain?pod=east/vm');
     assert.equal(second.status, 503);
     assert.equal(second.headers['retry-after'], '1');
-    answered({ nodes: [] });
+    events.emit('answer');
     assert.equal((await first).status, 200);
-    assert.equal((await ask(busy.port, '/explain?pod=east/vm')).status, 200);
+    const third = ask(busy.port, '/explain?pod=east/vm');
+    await once(events, 'asked');
+    events.emit('answer');
+    assert.equal((await third).status, 200);
     await busy.stop();
   });
 
-  const unanswered: [string, Awaited<ReturnType<AskExtender>>, RegExp][] = [
+  for (const [title, answer, expected] of [
     [
       'gives the reason if the extender is not available',
-      { why: 'you may not ask it' },
-      /^Cannot reach the extender: you may not/,
+      { why: 'you may not' },
+      /^Cannot reach the extender: you may/,
     ],
     ['accepts no other answer', { answer: { nodes: 'all' } }, /^Cannot reach the extender: the answer is not/],
-  ];
-  for (const [title, answer, expected] of unanswered) {
+  ] as const) {
     it(title, async () => {
       const without = await consoleOf({ ask: async () => answer });
       const { status, body } = await ask(without.port, '/explain?pod=east/vm');

@@ -61,13 +61,8 @@ const RESTARTED_AT = 'kubectl.kubernetes.io/restartedAt';
 
 /** Objects that no fix may change. */
 const COMPARED = [
-  MUTATING_WEBHOOKS,
-  VALIDATING_WEBHOOKS,
-  ROLE_BINDINGS,
-  CUSTOM_RESOURCE_DEFINITIONS,
-  DEPLOYMENTS,
-  DAEMON_SETS,
-  SECRETS,
+  ...[MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, ROLE_BINDINGS, CUSTOM_RESOURCE_DEFINITIONS],
+  ...[DEPLOYMENTS, DAEMON_SETS, SECRETS],
 ];
 
 function contentsOf({ cluster: { client } }: OutageStage): Record<string, unknown> {
@@ -93,14 +88,13 @@ class Commands {
     this.#cluster = cluster;
   }
 
+  /** Its first line. */
   async status(): Promise<string> {
-    const now = Date.now();
-    const text = readStatus(this.#cluster, undefined, now).then((status) =>
-      statusLines(status, undefined, { width: Number.POSITIVE_INFINITY, color: false })
-        .map((line) => lineText(line))
-        .join('\n'),
+    const page = { width: Number.POSITIVE_INFINITY, color: false };
+    const lines = readStatus(this.#cluster, undefined, Date.now()).then((status) =>
+      statusLines(status, undefined, page),
     );
-    return text.catch((error: Error) => error.message);
+    return lines.then(([line = []]) => lineText(line)).catch(({ message }: Error) => message.split('\n', 1).join());
   }
 
   async explain(name: string): Promise<string> {
@@ -132,10 +126,8 @@ class Commands {
   async dpus(): Promise<readonly string[]> {
     const { client } = this.#cluster;
     const seen = await watchDpus(client, DPU_LEASE_NAMESPACE, WATCH_SECONDS, () => undefined);
-    const { findings } = checkDpus(
-      seen.map((one) => diagnoseDpu(DPU_LEASE_PREFIX + one.node, one)),
-      WATCH_SECONDS,
-    );
+    const diagnoses = seen.map((one) => diagnoseDpu(DPU_LEASE_PREFIX + one.node, one));
+    const { findings } = checkDpus(diagnoses, WATCH_SECONDS);
     return findings.map(({ area, what }) => `${area}: ${what}`);
   }
 }
@@ -159,7 +151,7 @@ async function runFix({ kubeconfig }: OutageStage, { fix }: Finding): Promise<st
 /** Breaks one thing, waits until every output names it, fixes it, and waits until none does. */
 async function play(stage: OutageStage, commands: Commands, one: Break): Promise<Outcome> {
   const { client } = stage.cluster;
-  const { vm, seconds } = one;
+  const { vm, seconds = 0 } = one;
   const doctor = () => (one.watchesLeases ? commands.dpus() : commands.doctor());
   const create = () => client.create(VIRTUAL_MACHINES, demoMachine(vm!));
   if (vm?.runsBefore) {
@@ -187,7 +179,7 @@ async function play(stage: OutageStage, commands: Commands, one: Break): Promise
   try {
     if (vm !== undefined && !vm.runsBefore) await create();
     const seen = await Promise.all([
-      see('status', one.status, async () => firstLine(await commands.status())),
+      see('status', one.status, () => commands.status()),
       see('explain', one.explain, () => commands.explain(vm?.name ?? '')),
       see('doctor', one.doctor, doctor),
     ]);
@@ -202,7 +194,7 @@ async function play(stage: OutageStage, commands: Commands, one: Break): Promise
     const fixed = performance.now();
     await until('doctor to find nothing of it', HEALING_SECONDS, async () => {
       const isGone = one.doctor === undefined || !(await doctor()).some((text) => one.doctor?.test(text));
-      return isGone && !one.status?.test(firstLine(await commands.status())) ? true : undefined;
+      return isGone && !one.status?.test(await commands.status()) ? true : undefined;
     });
     const healed = Math.round((performance.now() - fixed) / 100) / 10;
     return { ...Object.fromEntries(seen.flat()), healed, failed };
@@ -211,8 +203,6 @@ async function play(stage: OutageStage, commands: Commands, one: Break): Promise
     return { failure: (error as Error).message };
   }
 }
-
-const firstLine = (text: string): string => text.split('\n', 1)[0] ?? '';
 
 describe('one thing that breaks', function () {
   needs('linux');
@@ -246,16 +236,15 @@ describe('one thing that breaks', function () {
     }
   });
   after(async () => {
-    const row = (name: string, cells: readonly unknown[]) =>
-      name.padEnd(48) + cells.map((cell) => String(cell ?? '-').padStart(8)).join('');
-    const columns = [...OUTPUTS, 'healed'] as const;
-    const rows = [...outcomes].map(([name, outcome]) =>
-      row(
-        name,
-        columns.map((column) => outcome[column]),
-      ),
+    const row = (name: string, cells: object) =>
+      name.padEnd(48) +
+      [...OUTPUTS, 'healed'].map((column) => String(Reflect.get(cells, column) ?? '-').padStart(8)).join('');
+    const header = { status: 'status', explain: 'explain', doctor: 'doctor', healed: 'healed' };
+    console.log(
+      [['seconds until it is named by', header] as const, ...outcomes]
+        .map(([name, cells]) => row(name, cells))
+        .join('\n'),
     );
-    console.log([row('seconds until it is named by', columns), ...rows].join('\n'));
     await stage?.stop();
   });
 
@@ -271,27 +260,20 @@ describe('one thing that breaks', function () {
 
   it('no fix changed anything else', () => assert.deepEqual(atLast, atFirst));
 
-  it('an API server that is gone is named with context and server', async () => {
-    const { output, status } = await statusOf(stage, 'https://127.0.0.1:1');
-    assert.match(output, /nothing listens there.*\(context plumbline-sandbox, server https:\/\/127\.0\.0\.1:1\)/);
-    assert.equal(status, 3);
-  });
-
-  it('an API server that hangs is named with context and server', async () => {
-    const server = createServer().listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    const { output, status } = await statusOf(stage, url);
-    server.close();
-    assert.ok(output.includes(`(context plumbline-sandbox, server ${url})`), output);
-    assert.match(output, /it does not answer in time/);
-    assert.equal(status, 3);
-  });
+  for (const [what, text] of [
+    ['is gone', 'nothing listens there'],
+    ['hangs', 'it does not answer in time'],
+  ] as const) {
+    it(`an API server that ${what} is named with context and server`, async () => {
+      const silent = createServer().listen(0, '127.0.0.1');
+      await once(silent, 'listening');
+      const server = `https://127.0.0.1:${what === 'hangs' ? (silent.address() as AddressInfo).port : 1}`;
+      const path = join(stage.directory, 'other.kubeconfig');
+      await writeFile(path, (await readFile(stage.kubeconfig, 'utf8')).replace(/server: \S+/, `server: ${server}`));
+      const { output, status } = await stage.plumbline('status', '--kubeconfig', path, '--request-timeout', '3');
+      silent.close();
+      assert.ok(output.includes(text) && output.includes(`(context plumbline-sandbox, server ${server})`), output);
+      assert.equal(status, 3);
+    });
+  }
 });
-
-/** `status` with a kubeconfig of another server. */
-async function statusOf({ kubeconfig, directory, plumbline }: OutageStage, server: string) {
-  const path = join(directory, 'other.kubeconfig');
-  await writeFile(path, (await readFile(kubeconfig, 'utf8')).replace(/server: \S+/, `server: ${server}`));
-  return plumbline('status', '--kubeconfig', path, '--request-timeout', '3');
-}

@@ -12,17 +12,15 @@ import { EVENTS, LEASES, MIGRATIONS, NODES } from '../../sandbox/api-server/buil
 import { at, type JsonRecord, type KubeMigration } from '../../sandbox/objects.ts';
 import { buildOnce } from '../support/bundles.ts';
 import { until } from '../support/until.ts';
+import { hostOf } from './drains/cluster-fixture.ts';
 import { type DrainStage, NAMESPACE, startDrainStage } from './drains/stage.ts';
 
-const HOST = {
-  cells: [{ id: 0, cpus: '0-63' }],
-  cores: Array.from({ length: 32 }, (_, core) => `${core},${core + 32}`),
-};
 const DPU = 'with-dpu';
 const PLAIN = 'plain';
+const plain = (name: string): DemoNode => ({ name, host: hostOf(1, 32, 2), physnets: {}, about: '' });
 const DESCRIPTIONS: readonly DemoNode[] = [
-  { name: DPU, host: HOST, physnets: {}, labels: { [DPU_HOST_LABEL]: '' }, dpu: true, about: '' },
-  { name: PLAIN, host: HOST, physnets: {}, about: '' },
+  { ...plain(DPU), labels: { [DPU_HOST_LABEL]: '' }, dpu: true },
+  plain(PLAIN),
 ];
 
 describe('a DPU whose Open vSwitch restarts under VMs', function () {
@@ -42,17 +40,15 @@ describe('a DPU whose Open vSwitch restarts under VMs', function () {
     const { conditions = [] } = stage.client.get(NODES, undefined, DPU)?.status ?? {};
     return (conditions as readonly JsonRecord[]).find(({ type }) => type === DPU_RESTARTED_CONDITION);
   };
-  const lostVms = () =>
-    stage.client
-      .list(EVENTS)
-      .filter(({ reason }) => reason === 'NetworkLost')
-      .map(({ involvedObject }) => `${at(involvedObject, 'kind')} ${at(involvedObject, 'name')}`);
+  const lostVms = () => {
+    const events = stage.client.list(EVENTS).filter(({ reason }) => reason === 'NetworkLost');
+    return events.map(({ involvedObject }) => `${at(involvedObject, 'kind')} ${at(involvedObject, 'name')}`);
+  };
   const status = () => readStatus({ client: stage.api }, undefined, Date.now());
-  const lost = async () =>
-    (await status()).notAsRequested
-      .filter(({ reason }) => reason === 'NetworkLost')
-      .map(({ name, state }) => `${name}: ${state}`)
-      .sort();
+  const lost = async () => {
+    const vms = (await status()).notAsRequested.filter(({ reason }) => reason === 'NetworkLost');
+    return vms.map(({ name, state }) => `${name}: ${state}`).sort();
+  };
   const doctor = async () => {
     const seen = await watchDpus(stage.api, DPU_LEASE_NAMESPACE, 0, () => undefined);
     return seen.flatMap((one) => diagnoseDpu(`ovn-dpu-${one.node}`, one).problems).join();

@@ -40,8 +40,17 @@ const PRINTED: readonly (readonly [RegExp, RegExp])[] = [
   [/kubectl delete -f/, /"two-cores" deleted/],
 ];
 
+/** A pod as it is created, kept and changed. */
+const POD = { apiVersion: 'v1', kind: 'Pod', spec: { containers: [{ name: 'c', image: 'i' }] } };
+const APPLY = (app: string) => {
+  const metadata = { name: 'web', namespace: 'demo', labels: { app } };
+  return `echo '${JSON.stringify({ ...POD, metadata })}' | kubectl apply -f -`;
+};
+const APPLY_TITLE = 'kubectl apply creates, keeps and changes an object';
+const APPLIED = /pod\/web created\npod\/web unchanged\npod\/web configured\n/;
+
 /** More that a newcomer types, and what it prints. */
-const MORE: readonly (readonly [command: string, printed: RegExp])[] = [
+const MORE: readonly (readonly [command: string, printed: RegExp, title?: string])[] = [
   ['kubectl get pods -A --chunk-size=2 -o name', /(?:pod\/\S+\n){5}/],
   ['kubectl get crds', /nodetopologies\.plumbline\.dev/],
   ['kubectl explain vm.spec.running', /running/],
@@ -58,17 +67,20 @@ const MORE: readonly (readonly [command: string, printed: RegExp])[] = [
   ['kubectl cordon numa1 && kubectl uncordon numa1', /numa1 uncordoned/],
   ['kubectl auth can-i create vms -n demo', /yes/],
   ['kubectl api-resources --api-group=plumbline.dev', /ntopo/],
+  ['kubectl get nodetopologies', /^NAME +CPUS +FREE +NETWORKS +POLICY +TOPOLOGY +KNOWN +LAST-REPORT +AGE\n/],
+  ['kubectl -n plumbline-system get pods', /^NAME +READY +STATUS +RESTARTS +AGE\n\S+ +\d\/\d +Running +0 +\d+/],
+  ['kubectl get po,ns -A', /namespace\/kube-system +Active/],
+  ['for name in vm vms vmi vmis ntopo net-attach-def po no cm; do kubectl get $name || exit; done; echo all', /^all$/m],
+  ['kubectl apply --server-side -f docs/get-started/quickstart-vm.yaml', /serverside-applied/],
+  [`${APPLY('one')} && ${APPLY('one')} && ${APPLY('two')}; kubectl -n demo delete pod web`, APPLIED, APPLY_TITLE],
 ];
 
 /** A command has to end within it, whatever its own --timeout is. */
 const MAX_SECONDS = 70;
 
 const versionOf = (kubectl: string): string =>
-  (
-    JSON.parse(execFileSync(kubectl, ['version', '--client', '-o', 'json'], { encoding: 'utf8' })) as {
-      clientVersion: { gitVersion: string };
-    }
-  ).clientVersion.gitVersion;
+  JSON.parse(execFileSync(kubectl, ['version', '--client', '-o', 'json'], { encoding: 'utf8' })).clientVersion
+    .gitVersion;
 
 /** The oldest and the newest at hand. */
 function chosen(): { readonly path: string; readonly version: string }[] {
@@ -141,26 +153,29 @@ describe('kubectl on the embedded cluster', function () {
           if (printed !== INSTEAD) assert.equal(status, 0, output);
         });
       }
-      for (const [line, printed] of MORE) {
-        it(line, () => until(`${line} to print ${printed}`, async () => printed.test((await run(line)).output)));
+      for (const [line, printed, title = line] of MORE) {
+        it(title, () => until(`${line} to print ${printed}`, async () => printed.test((await run(line)).output)));
       }
       it('a definition that is deleted takes its objects along, and can be applied again', async () => {
         await run('kubectl apply -f docs/get-started/quickstart-vm.yaml');
         const deleted = await run('kubectl delete crd virtualmachines.kubevirt.io');
         assert.deepEqual([deleted.status, stage.cluster.client.list(VIRTUAL_MACHINES)], [0, []], deleted.output);
-        assert.match(
-          (await run('kubectl get vms -A')).output,
-          /doesn't have a resource type "vms"|could not find the requested resource/,
-        );
+        const { output } = await run('kubectl get vms -A');
+        assert.match(output, /doesn't have a resource type "vms"|could not find the requested resource/);
       });
       it('logs -f shows what is written after it began', async () => {
         const { logFile } = stage.installed.webhook;
         const writing = setInterval(() => writeFileSync(logFile, 'the line of the test\n', { flag: 'a' }), 200);
-        const line =
-          'kubectl -n plumbline-system logs -f deployment/plumbline-webhook --tail=0 | grep -m 1 "of the test"';
-        const { output } = await run(line.replace('-f', '-f --request-timeout=20s'));
+        const logs = 'kubectl -n plumbline-system logs -f --request-timeout=20s deployment/plumbline-webhook --tail=0';
+        const { output } = await run(`${logs} | grep -m 1 "of the test"`);
         clearInterval(writing);
         assert.match(output, /the line of the test/);
+      });
+      it('get -w follows changes', async () => {
+        const map = 'kubectl -n demo create configmap w-$RANDOM --dry-run=client -o yaml';
+        const create = `while sleep 0.5; do ${map} | kubectl apply -f -; done > /dev/null & creating=$!`;
+        const watch = 'kubectl -n demo get cm -w -o name --request-timeout=20s | grep -m 2 w-';
+        assert.match((await run(`${create}; ${watch}; kill $creating`)).output, /configmap\/w-/);
       });
     });
   }

@@ -5,12 +5,10 @@ import { NODE_TOPOLOGIES, VIRTUAL_MACHINES } from '../../sandbox/api-server/buil
 import type { KubePod } from '../../sandbox/objects.ts';
 import { buildOnce } from '../support/bundles.ts';
 import { until } from '../support/until.ts';
+import { hostOf } from './drains/cluster-fixture.ts';
 import { type DrainStage, startDrainStage } from './drains/stage.ts';
 
-const HOST = {
-  cells: [{ id: 0, cpus: '0-15' }],
-  cores: Array.from({ length: 8 }, (_, core) => `${core},${core + 8}`),
-};
+const HOST = hostOf(1, 8, 2);
 const NODES: readonly DemoNode[] = [
   { name: 'with', host: HOST, physnets: { physnet0: [0] }, about: '' },
   { name: 'without', host: HOST, physnets: {}, about: '' },

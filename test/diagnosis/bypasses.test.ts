@@ -33,11 +33,7 @@ describe('evidence that the webhook never saw a launcher', () => {
     ['is absent if it has its decision', pod(), []],
     ['is absent if it requests nothing', pod({ annotations: {} }), []],
     ['is a request for whole cores without a decision', pod({ annotations: ANNOTATED }), ['WebhookMissed']],
-    [
-      'is not an odd number with a decision, which is right where cores have one thread',
-      pod({ annotations: BOTH, cpus: '3' }),
-      [],
-    ],
+    ['is not an odd number with a decision: cores may have one thread', pod({ annotations: BOTH, cpus: '3' }), []],
     ['is absent if the decision was to leave it odd', pod({ annotations: LEFT_ODD, cpus: '3' }), []],
     ['is not an odd init container', pod({ annotations: BOTH, spec: { initContainers: [odd('init')] } }), []],
     ['is networks without an effect', pod({ annotations: NETWORKS }), ['NotDecided']],
@@ -93,14 +89,11 @@ describe('evidence that the extender is not asked about a pod', () => {
   it('names the scheduler that a pod without one gets', () =>
     assert.equal(schedulerOf(named('')), 'default-scheduler'));
 
-  it('advises to create a pod again if it is not a VM', () =>
-    assert.deepEqual(bypasses(named('other', { metadata: { labels: {} } }), leads), [
-      {
-        reason: 'OtherScheduler',
-        text: 'its scheduler is other, which does not call the extender',
-        remedies: ['name-scheduler'],
-      },
-    ]));
+  it('advises to create a pod again if it is not a VM', () => {
+    const text = 'its scheduler is other, which does not call the extender';
+    const expected = [{ reason: 'OtherScheduler', text, remedies: ['name-scheduler'] }];
+    assert.deepEqual(bypasses(named('other', { metadata: { labels: {} } }), leads), expected);
+  });
 
   for (const scheduler of [{ leads: false }, undefined]) {
     it(`is absent without a leading scheduler of Plumbline (${JSON.stringify(scheduler)})`, () =>

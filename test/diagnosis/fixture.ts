@@ -49,3 +49,9 @@ export function remedyText(remedy: Pick<Remedy, 'text' | 'commands'>): string {
 export function shown({ reason, text, remedies }: Cause) {
   return { reason, text, remedies: remedies.map(({ id }) => id) };
 }
+
+/** The same in one line: `Reason: text [remedy, …]`. */
+export function line(cause: Cause): string {
+  const { reason, text, remedies } = shown(cause);
+  return `${reason}: ${text}${remedies.length === 0 ? '' : ` [${remedies.join(', ')}]`}`;
+}

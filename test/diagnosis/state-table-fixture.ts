@@ -46,38 +46,36 @@ export interface StateCase {
 
 type Metadata = Readonly<Record<string, unknown>>;
 
-interface Parts {
-  /** null: it does not exist. */
-  readonly vm?: { readonly spec?: object; readonly status?: object } | null;
-  readonly vmi?: { readonly metadata?: Metadata; readonly status?: object } | null;
-  readonly pod?: {
-    readonly cpus?: string;
-    readonly metadata?: Metadata;
-    readonly spec?: object;
-    readonly status?: object;
-    readonly resources?: Readonly<Record<string, string>>;
-  } | null;
+interface ObjectParts {
+  readonly metadata?: Metadata;
+  readonly spec?: object;
+  readonly status?: object;
+}
+
+interface PodParts extends ObjectParts {
+  readonly cpus?: string;
+  readonly resources?: Readonly<Record<string, string>>;
+}
+
+interface NodeParts {
   readonly node?: { readonly conditions?: readonly object[]; readonly spec?: object; readonly labels?: object };
   /** null: it does not report. */
   readonly report?: Partial<NodeTopologyStatus> | null;
   readonly agentAge?: number;
+}
+
+/** A cluster; null: the object does not exist. */
+interface Parts extends NodeParts {
+  readonly vm?: ObjectParts | null;
+  readonly vmi?: ObjectParts | null;
+  readonly pod?: PodParts | null;
   /** A second node, of the migration, and another launcher. */
-  readonly second?: {
-    readonly node?: Parts['node'];
-    readonly report?: Partial<NodeTopologyStatus> | null;
-    readonly agentAge?: number;
-  };
-  readonly target?: Parts['pod'];
+  readonly second?: NodeParts;
+  readonly target?: PodParts | null;
   /** undefined: they cannot be read. */
-  readonly migrations?: readonly { readonly metadata?: Metadata; readonly status?: object }[];
+  readonly migrations?: readonly ObjectParts[];
   readonly schedulerAge?: number | null;
-  readonly events?: readonly {
-    readonly name: string;
-    readonly reason: string;
-    readonly message: string;
-    /** Default: the component that writes Events with this reason. */
-    readonly component?: string;
-  }[];
+  readonly events?: readonly ReturnType<typeof event>[];
 }
 
 const ANNOTATED = { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' };
@@ -88,9 +86,7 @@ const PHYSNET0 = { 'physnet.plumbline.dev/physnet0': '1' };
 const RESTARTED_DPU = {
   conditions: [
     {
-      type: 'plumbline.dev/DPURestarted',
-      status: 'True',
-      message: 'the DPU restarted',
+      ...{ type: 'plumbline.dev/DPURestarted', status: 'True', message: 'the DPU restarted' },
       lastTransitionTime: '2099-01-01T00:00:00Z',
     },
   ],
@@ -101,19 +97,21 @@ const DEAD_DPU = {
 };
 const SINCE = SECONDS_AGO(20);
 
-const authorOf = (reason: string) => (reason.endsWith('Error') ? 'kubelet' : 'plumbline-scheduler-plugin');
+const ALLOCATABLE = {
+  cpu: '30',
+  memory: '64Gi',
+  'devices.kubevirt.io/kvm': '1k',
+  'physnet.plumbline.dev/physnet0': '9',
+};
 
-const secondNode = ({ node = {}, report = {}, agentAge = 5 }: NonNullable<Parts['second']>) => {
-  return { name: NODE_2, node, report, agentAge };
+const nodeOf = (name: string, { node = {}, report = {}, agentAge = 5 }: NodeParts) => {
+  return { name, node, report, agentAge };
 };
 
 /** A cluster of one node with one VM, or of two while it migrates. */
 function cluster(parts: Parts): Objects {
-  const { vm = {}, vmi = {}, pod = {}, node = {}, report = {}, agentAge = 5, schedulerAge = 2, events = [] } = parts;
-  const nodes = [
-    { name: NODE, node, report, agentAge },
-    ...(parts.second === undefined ? [] : [secondNode(parts.second)]),
-  ];
+  const { vm = {}, vmi = {}, pod = {}, second, schedulerAge = 2, events = [] } = parts;
+  const nodes = [nodeOf(NODE, parts), ...(second === undefined ? [] : [nodeOf(NODE_2, second)])];
   const namespace = 'tenants';
   const owner = (kind: string, name: string, uid: string) => [
     { apiVersion: 'kubevirt.io/v1', kind, name, uid, controller: true },
@@ -127,12 +125,7 @@ function cluster(parts: Parts): Objects {
       metadata: { name, labels: { 'kubevirt.io/schedulable': 'true', 'kubernetes.io/hostname': name, ...node.labels } },
       spec: node.spec ?? {},
       status: {
-        allocatable: {
-          cpu: '30',
-          memory: '64Gi',
-          'devices.kubevirt.io/kvm': '1k',
-          'physnet.plumbline.dev/physnet0': '110',
-        },
+        allocatable: ALLOCATABLE,
         conditions: [
           { type: 'Ready', status: 'True' },
           { type: 'plumbline.dev/AgentReady', status: agentAge > 40 ? 'False' : 'True' },
@@ -157,7 +150,7 @@ function cluster(parts: Parts): Objects {
       const spec = { schedulerName: 'plumbline-scheduler', containers, ...parts.spec };
       return [{ metadata, spec, status: { phase: 'Pending', ...parts.status } }];
     }),
-    '/api/v1/events': events.map(({ name, reason, message, component = authorOf(reason) }, i) => ({
+    '/api/v1/events': events.map(({ name, reason, message, component }, i) => ({
       metadata: { name: `event-${i}`, namespace },
       involvedObject: { kind: 'Pod', namespace, name, uid: name === LAUNCHER ? 'pod-uid' : 'gone' },
       source: { component, host: NODE },
@@ -196,23 +189,22 @@ function cluster(parts: Parts): Objects {
   };
 }
 
-const one = (
-  title: string,
-  [state, verdict, reason]: readonly [Stage, Verdict, Reason],
-  remedies: readonly string[],
-  parts: Parts,
-  more: Partial<StateCase> = {},
-): StateCase => ({ title, state, verdict, reason, remedies, objects: cluster(parts), subject: ['vm', VM], ...more });
+type Row = Parts & Partial<StateCase>;
 
+const CORDONED = { spec: { unschedulable: true } };
 const REFUSED = { conditions: [{ type: 'PodScheduled', status: 'False', message: '0/1 nodes are available' }] };
 const ON_NODE = { nodeName: NODE, schedulerName: 'plumbline-scheduler' };
 const RUNNING = { spec: ON_NODE, status: { phase: 'Running' } };
+const NETWORKED = { ...RUNNING, resources: PHYSNET0 };
 const denied = (message: string) => ({
   pod: null,
   vmi: { status: { phase: 'Pending', conditions: [{ type: 'Synchronized', status: 'False', message }] } },
 });
+const OWNER = { podUID: 'pod-uid', namespace: 'tenants', podName: LAUNCHER };
+const TARGET_OWNER = { ...OWNER, podUID: 'target-uid', podName: TARGET };
+const REFUSAL = { ...OWNER, container: 'compute', message: 'CPUs 1-2 are not whole cores' };
 const owns = (cpus: string, more: Partial<NodeTopologyStatus> = {}): Partial<NodeTopologyStatus> => ({
-  assignments: [{ podUID: 'pod-uid', namespace: 'tenants', podName: LAUNCHER, container: 'compute', cpus }],
+  assignments: [{ ...OWNER, container: 'compute', cpus }],
   ...more,
 });
 const WHOLE = owns('1-2,17-18');
@@ -220,11 +212,8 @@ const WHOLE = owns('1-2,17-18');
 const BROKEN_MAP: Partial<NodeTopologyStatus> = {
   conditions: [
     {
-      type: 'NetworkMapValid',
-      status: 'False',
-      reason: 'InvalidMap',
+      ...{ type: 'NetworkMapValid', status: 'False', reason: 'InvalidMap', lastTransitionTime: SECONDS_AGO(60) },
       message: '/etc/plumbline/networks.yaml: physnet0: NUMA node 9 is not on this host',
-      lastTransitionTime: SECONDS_AGO(60),
     },
   ],
 };
@@ -236,12 +225,10 @@ const cannotMigrate = (...more: readonly object[]) => {
 const busy = (cpus: string): Partial<NodeTopologyStatus> => ({
   assignments: [{ podUID: 'other', container: 'compute', cpus }],
 });
-const REFUSAL = {
-  podUID: 'pod-uid',
-  namespace: 'tenants',
-  podName: LAUNCHER,
-  container: 'compute',
-  message: 'CPUs 1-2 are not whole cores',
+/** @param component default: the one that writes Events with this reason */
+const event = (reason: string, message: string, more: { name?: string; component?: string } = {}) => {
+  const component = reason.endsWith('Error') ? 'kubelet' : 'plumbline-scheduler-plugin';
+  return { name: LAUNCHER, component, reason, message, ...more };
 };
 const rejected = (reason: string, message: string) => ({ spec: ON_NODE, status: { phase: 'Failed', reason, message } });
 const masked = (more: object = {}) => ({
@@ -256,7 +243,7 @@ const masked = (more: object = {}) => ({
   status: { phase: 'Running' },
 });
 const pinning = (state: 'pinned' | 'unpinned' | 'refused', more: object = {}): Partial<NodeTopologyStatus> => ({
-  pinning: [{ podUID: 'pod-uid', namespace: 'tenants', podName: LAUNCHER, state, vcpus: 2, ...more }],
+  pinning: [{ ...OWNER, state, vcpus: 2, ...more }],
 });
 const pausedVmi = (record: string, since = SINCE) => ({
   metadata: { annotations: { ...MASK, 'plumbline.dev/paused-start': record } },
@@ -264,15 +251,7 @@ const pausedVmi = (record: string, since = SINCE) => ({
     phase: 'Running',
     nodeName: NODE,
     activePods: { 'pod-uid': NODE },
-    conditions: [
-      {
-        type: 'Paused',
-        status: 'True',
-        reason: 'PausedByUser',
-        message: 'VMI was paused by user',
-        lastTransitionTime: since,
-      },
-    ],
+    conditions: [{ type: 'Paused', status: 'True', reason: 'PausedByUser', lastTransitionTime: since }],
   },
 });
 const runningVmi = {
@@ -285,27 +264,18 @@ const PAUSED_MASKED = { vm: maskedVm, vmi: pausedVmi(`paused ${SINCE}`), pod: ma
 const SMT = 'SMT Alignment Error: requested 3 cpus not multiple cpus per core = 2';
 
 const RUNS_ON = (nodeName: string, more: object = {}) => ({ status: { phase: 'Running', nodeName, ...more } });
+const TARGET_ID = { name: TARGET, uid: 'target-uid' };
+const LABELS = { 'kubevirt.io': 'virt-launcher', 'kubevirt.io/created-by': 'vmi-uid' };
+const MADE_BY = (migration: string) => ({ ...LABELS, 'kubevirt.io/migrationJobUID': migration });
 /** The launcher of a migration's target. */
-const target = (parts: NonNullable<Parts['pod']> = {}, migration = 'm1'): NonNullable<Parts['pod']> => ({
+const target = (parts: PodParts = {}, migration = 'm1'): PodParts => ({
   ...parts,
-  metadata: {
-    name: TARGET,
-    uid: 'target-uid',
-    labels: {
-      'kubevirt.io': 'virt-launcher',
-      'kubevirt.io/created-by': 'vmi-uid',
-      'kubevirt.io/migrationJobUID': migration,
-    },
-    creationTimestamp: SECONDS_AGO(30),
-    ...parts.metadata,
-  },
+  metadata: { ...TARGET_ID, labels: MADE_BY(migration), creationTimestamp: SECONDS_AGO(30), ...parts.metadata },
 });
 const TO_NODE_2 = { nodeName: NODE_2, schedulerName: 'plumbline-scheduler' };
 const ON_TARGET = { spec: TO_NODE_2, status: { phase: 'Running' } };
 const ownsThere = (cpus: string) => ({
-  report: {
-    assignments: [{ podUID: 'target-uid', namespace: 'tenants', podName: TARGET, container: 'compute', cpus }],
-  },
+  report: { assignments: [{ ...TARGET_OWNER, container: 'compute', cpus }] },
 });
 const SECOND = ownsThere('1-2,17-18');
 const move = (phase: string, metadata: Metadata = {}) => ({ metadata, status: { phase } });
@@ -318,16 +288,9 @@ const MIGRATING: Parts = {
   migrations: [move('Scheduling')],
 };
 /** As KubeVirt renders a target. */
-const APART = {
-  podAntiAffinity: {
-    requiredDuringSchedulingIgnoredDuringExecution: [
-      {
-        labelSelector: { matchLabels: { 'kubevirt.io/created-by': 'vmi-uid' } },
-        topologyKey: 'kubernetes.io/hostname',
-      },
-    ],
-  },
-};
+const labelSelector = { matchLabels: { 'kubevirt.io/created-by': 'vmi-uid' } };
+const SAME_HOST = { labelSelector, topologyKey: 'kubernetes.io/hostname' };
+const APART = { podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [SAME_HOST] } };
 const DEDICATED = { 'kubevirt.io/cpumanager': 'true' };
 const STARTED = { migrationUid: 'm1', startTimestamp: SECONDS_AGO(9), sourceNode: NODE, targetNode: NODE_2 };
 /** Its memory is being copied. */
@@ -338,89 +301,70 @@ const COPYING: Parts = {
   second: SECOND,
   migrations: [move('Running')],
 };
-const MOVED = { ...STARTED, endTimestamp: SECONDS_AGO(1), completed: true };
-const FAILED_MOVE = { ...MOVED, failed: true, failureReason: 'the connection was lost' };
+/** In KubeVirt's record of a migration. */
+const DONE = { endTimestamp: SECONDS_AGO(1), completed: true };
+const FAILED = { ...DONE, failed: true, failureReason: 'the connection was lost' };
+const CANCELLED = { ...FAILED, abortRequested: true, abortStatus: 'Succeeded' };
 const AWAY = { phase: 'copying', source: NODE, target: NODE_2 } as const;
 const changes = (type: string) => RUNS_ON(NODE, { conditions: [{ type, status: 'True' }] });
 const restart = (message: string) => ({ conditions: [{ type: 'RestartRequired', status: 'True', message }] });
 
-/** The table of states: a VM's state and the result of all of Plumbline's outputs. */
-export const STATE_TABLE: readonly StateCase[] = [
-  one('stopped', ['stopped', 'stopped', 'SwitchedOff'], ['start'], {
-    vm: { spec: { runStrategy: 'Halted' } },
-    vmi: null,
-    pod: null,
-  }),
-  one('KubeVirt creates no instance', ['waiting', 'broken', 'NoInstance'], ['check-virt-controller'], {
-    vmi: null,
-    pod: null,
-  }),
-  one('KubeVirt creates no launcher', ['waiting', 'broken', 'NoLauncher'], ['check-virt-controller'], {
-    pod: null,
-    vmi: { status: { phase: 'Pending' } },
-  }),
-  one(
-    'the webhook does not answer',
-    ['waiting', 'broken', 'WebhookUnavailable'],
-    ['bring-webhook-back'],
-    denied('failed calling webhook "launcher.plumbline.dev": connection refused'),
-  ),
-  one(
-    'the webhook denies the launcher',
-    ['waiting', 'broken', 'WebhookDenied'],
-    ['correct-vm'],
-    denied('admission webhook "launcher.plumbline.dev" denied the request: plumbline: the CPU mask'),
-  ),
-  one(
-    'the API server does not call the mutating webhook',
-    ['waiting', 'broken', 'WebhookDenied'],
-    ['bring-webhook-back'],
-    denied(
+const PLACED = { pod: RUNNING, report: WHOLE };
+/** On its node; the page does not list it. */
+const STARTING = { pod: { spec: ON_NODE }, console: null };
+const SCHEDULING: Row = { ...MIGRATING, migration: { phase: 'scheduling', source: NODE } };
+const PREPARING: Row = {
+  ...MIGRATING,
+  target: target({ spec: TO_NODE_2 }),
+  migration: { ...AWAY, phase: 'preparing' },
+};
+const IN_PHASE = (phase: NonNullable<StateCase['migration']>['phase']) => ({ migration: { ...AWAY, phase } });
+/** By KubeVirt's record of the migration. */
+const recorded = (more: object = {}, node = NODE) => RUNS_ON(node, { migrationState: { ...STARTED, ...more } });
+const MIGRATED: Row = { ...COPYING, vmi: recorded(DONE, NODE_2), migrations: [move('Succeeded')], guest: TARGET };
+const SUCCEEDED = { spec: ON_NODE, status: { phase: 'Succeeded' } };
+const OVER_QUOTA = { type: 'migrationRejectedByResourceQuota', status: 'True', message: 'exceeded quota: limits.cpu' };
+/** A decision of the webhook that leaves out a network. */
+const WITHOUT_DEVICE = {
+  ...{ cpus: { compute: 4 }, padding: 1 },
+  withoutDevice: [{ interface: 'data', network: 'tenants/data', on: 'physnet physent0' }],
+};
+const HUGE = { cpus: '64', status: REFUSED };
+
+/** Rows by state, verdict, reason, and the ids of the remedies. */
+const ROWS: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
+  'stopped stopped SwitchedOff: start': { stopped: { vm: { spec: { runStrategy: 'Halted' } }, vmi: null, pod: null } },
+  'waiting broken NoInstance: check-virt-controller': { 'KubeVirt creates no instance': { vmi: null, pod: null } },
+  'waiting broken NoLauncher: check-virt-controller': {
+    'KubeVirt creates no launcher': { pod: null, vmi: { status: { phase: 'Pending' } } },
+  },
+  'waiting broken WebhookUnavailable: bring-webhook-back': {
+    'the webhook does not answer': denied('failed calling webhook "launcher.plumbline.dev": connection refused'),
+  },
+  'waiting broken WebhookDenied: correct-vm': {
+    'the webhook denies the launcher': denied(
+      'admission webhook "launcher.plumbline.dev" denied the request: plumbline: the CPU mask',
+    ),
+  },
+  'waiting broken WebhookDenied: bring-webhook-back': {
+    'the API server does not call the mutating webhook': denied(
       'admission webhook "final.plumbline.dev" denied the request: plumbline: the pod is without a decision of Plumbline',
     ),
-  ),
-  one(
-    'over the quota, counting padding and side containers',
-    ['waiting', 'broken', 'QuotaExceeded'],
-    ['raise-quota'],
-    denied('exceeded quota: cpus, requested: limits.cpu=6015m'),
-  ),
-  one(
-    'over the LimitRange',
-    ['waiting', 'broken', 'LimitRangeExceeded'],
-    ['raise-limit-range'],
-    denied('maximum cpu usage per Container is 4'),
-  ),
-  one(
-    'denied by another webhook',
-    ['waiting', 'broken', 'LauncherDenied'],
-    ['correct-vm'],
-    denied('admission webhook "policy.example.com" denied the request'),
-  ),
-
-  one('rejected: not annotated, no whole cores', ['failed', 'broken', 'UnalignedRejected'], ['add-annotation'], {
-    pod: { ...rejected('SMTAlignmentError', SMT), cpus: '3', metadata: { annotations: {} } },
-  }),
-  one('rejected: annotated, while the webhook was down', ['failed', 'broken', 'UnpaddedRejected'], ['start-again'], {
-    pod: { ...rejected('SMTAlignmentError', SMT), cpus: '3', metadata: { annotations: ANNOTATED } },
-  }),
-  one('rejected: another pod got its cores', ['failed', 'waiting', 'CoresTaken'], ['wait'], {
-    pod: rejected(
-      'SMTAlignmentError',
-      'SMT Alignment Error: not enough free physical CPUs: available physical CPUs = 2',
-    ),
-  }),
-  one('rejected: no NUMA node has room', ['failed', 'broken', 'TopologyRejected'], ['check-extender'], {
-    pod: rejected('TopologyAffinityError', 'Resources cannot be allocated with Topology locality'),
-  }),
-  one('rejected: another pod got a device', ['failed', 'waiting', 'AdmissionRejected'], ['wait'], {
-    pod: rejected('UnexpectedAdmissionError', 'Allocate failed'),
-  }),
-  one(
-    'a loop of rejections, of which KubeVirt has left only Events',
-    ['failed', 'broken', 'UnalignedRejected'],
-    ['add-annotation'],
-    {
+  },
+  'waiting broken QuotaExceeded: raise-quota': {
+    'over the quota, counting padding and side containers': denied('exceeded quota: cpus, requested: limits.cpu=6015m'),
+  },
+  'waiting broken LimitRangeExceeded: raise-limit-range': {
+    'over the LimitRange': denied('maximum cpu usage per Container is 4'),
+  },
+  'waiting broken LauncherDenied: correct-vm': {
+    'denied by another webhook': denied('admission webhook "policy.example.com" denied the request'),
+  },
+  'failed broken UnalignedRejected: add-annotation': {
+    'rejected: not annotated, no whole cores': {
+      pod: { ...rejected('SMTAlignmentError', SMT), cpus: '3', metadata: { annotations: {} } },
+    },
+    'a loop of rejections, of which KubeVirt has left only Events': {
       vm: {
         spec: { template: { metadata: { annotations: {} }, spec: { domain: {} } } },
         status: { startFailure: { consecutiveFailCount: 3, retryAfterTimestamp: SECONDS_AGO(-40) } },
@@ -428,542 +372,295 @@ export const STATE_TABLE: readonly StateCase[] = [
       vmi: null,
       pod: null,
       events: [
-        { name: 'virt-launcher-fw-2-zzzzz', reason: 'UnexpectedAdmissionError', message: 'of the VM fw-2' },
-        { name: 'virt-launcher-fw-zzzzz', reason: 'SMTAlignmentError', message: SMT },
+        event('UnexpectedAdmissionError', 'of the VM fw-2', { name: 'virt-launcher-fw-2-zzzzz' }),
+        event('SMTAlignmentError', SMT, { name: 'virt-launcher-fw-zzzzz' }),
       ],
+      console: 'NoInstance',
     },
-    { console: 'NoInstance' },
-  ),
-  one(
-    'evicted before it started',
-    ['failed', 'waiting', 'EvictedBeforeStart'],
-    ['look-at-successor'],
-    {
-      pod: { spec: ON_NODE, status: { phase: 'Failed', reason: 'Evicted' } },
-      events: [{ name: LAUNCHER, reason: 'EvictedBeforeStart', message: 'the DPU has died' }],
-    },
-    { console: null },
-  ),
-  one(
-    'failed, with an Event EvictedBeforeStart that its user wrote',
-    ['failed', 'broken', 'Failed'],
-    ['read-events'],
-    {
-      pod: { spec: ON_NODE, status: { phase: 'Failed', reason: 'OutOfcpu' } },
-      events: [{ name: LAUNCHER, reason: 'EvictedBeforeStart', message: 'x', component: 'a-user' }],
-    },
-    { console: null },
-  ),
-  one('ended', ['stopped', 'stopped', 'Ended'], [], { pod: { spec: ON_NODE, status: { phase: 'Succeeded' } } }),
-  one('being deleted', ['stopping', 'stopped', 'Deleting'], [], {
-    pod: { ...RUNNING, metadata: { deletionTimestamp: SECONDS_AGO(3) } },
-  }),
-
-  one('behind a scheduling gate', ['waiting', 'waiting', 'Gated'], ['ask-the-gate-keeper'], {
-    pod: { spec: { schedulerName: 'plumbline-scheduler', schedulingGates: [{ name: 'example.com/wait' }] } },
-  }),
-  one(
-    'Plumbline’s scheduler does not run',
-    ['waiting', 'broken', 'SchedulerAway'],
-    ['bring-scheduler-back'],
-    { schedulerAge: null },
-    { coarse: 'SchedulerAway', console: 'NotTried' },
-  ),
-  one(
-    'Plumbline’s scheduler is silent',
-    ['waiting', 'broken', 'SchedulerAway'],
-    ['bring-scheduler-back'],
-    {
-      schedulerAge: 300,
-    },
-    { console: 'NotTried' },
-  ),
-  {
-    ...one(
-      'the extender does not answer',
-      ['waiting', 'broken', 'ExtenderAway'],
-      ['bring-scheduler-back'],
-      {},
-      { status: 'NotTried', console: 'NotTried' },
-    ),
-    extenderAway: true,
   },
-  one('no scheduler has tried it yet', ['waiting', 'waiting', 'NotTried'], ['bring-scheduler-back'], {}),
-  one('the node is full', ['waiting', 'waiting', 'NoNodeFits'], ['free-whole-cores'], {
-    pod: { status: REFUSED },
-    report: busy('1-15,17-31'),
-  }),
-  one(
-    'larger than any empty node',
-    ['waiting', 'broken', 'TooLarge'],
-    ['ask-for-less'],
-    { pod: { cpus: '64', status: REFUSED } },
-    { coarse: 'NoNodeFits' },
-  ),
-  one('the only node is cordoned', ['waiting', 'waiting', 'NoNodeFits'], ['uncordon'], {
-    pod: { status: REFUSED },
-    node: { spec: { unschedulable: true } },
-  }),
-  one('the only node’s DPU is dead', ['waiting', 'waiting', 'NoNodeFits'], ['bring-dpu-back'], {
-    pod: { status: REFUSED },
-    node: DEAD_DPU,
-  }),
-  one(
-    'a node would accept it',
-    ['waiting', 'waiting', 'RetryPending'],
-    ['wait', 'look-at-volumes'],
-    { pod: { status: REFUSED } },
-    { coarse: 'NoNodeFits' },
-  ),
-  one('the webhook did not see it', ['waiting', 'broken', 'WebhookMissed'], ['start-again'], {
-    pod: { cpus: '3', metadata: { annotations: ANNOTATED }, status: REFUSED },
-  }),
-  one(
-    'it has a CPU mask, and the webhook did not see it',
-    ['starting', 'degraded', 'NotDecided'],
-    ['start-again'],
-    {
+  'failed broken UnpaddedRejected: start-again': {
+    'rejected: annotated, while the webhook was down': {
+      pod: { ...rejected('SMTAlignmentError', SMT), cpus: '3', metadata: { annotations: ANNOTATED } },
+    },
+  },
+  'failed waiting CoresTaken: wait': {
+    'rejected: another pod got its cores': {
+      pod: rejected(
+        'SMTAlignmentError',
+        'SMT Alignment Error: not enough free physical CPUs: available physical CPUs = 2',
+      ),
+    },
+  },
+  'failed broken TopologyRejected: check-extender': {
+    'rejected: no NUMA node has room': {
+      pod: rejected('TopologyAffinityError', 'Resources cannot be allocated with Topology locality'),
+    },
+  },
+  'failed waiting AdmissionRejected: wait': {
+    'rejected: another pod got a device': { pod: rejected('UnexpectedAdmissionError', 'Allocate failed') },
+  },
+  'failed waiting EvictedBeforeStart: look-at-successor': {
+    'evicted before it started': {
+      pod: { spec: ON_NODE, status: { phase: 'Failed', reason: 'Evicted' } },
+      events: [event('EvictedBeforeStart', 'the DPU has died')],
+      console: null,
+    },
+  },
+  'failed broken Failed: read-events': {
+    'failed, with an Event EvictedBeforeStart that its user wrote': {
+      pod: { spec: ON_NODE, status: { phase: 'Failed', reason: 'OutOfcpu' } },
+      events: [event('EvictedBeforeStart', 'x', { component: 'a-user' })],
+      console: null,
+    },
+  },
+  'stopped stopped Ended': { ended: { pod: SUCCEEDED } },
+  'stopping stopped Deleting': {
+    'being deleted': { pod: { ...RUNNING, metadata: { deletionTimestamp: SECONDS_AGO(3) } } },
+    'is deleted while it migrates': {
+      ...COPYING,
+      vmi: { ...COPYING.vmi, metadata: { deletionTimestamp: SECONDS_AGO(1) } },
+    },
+  },
+  'waiting waiting Gated: ask-the-gate-keeper': {
+    'behind a scheduling gate': {
+      pod: { spec: { schedulerName: 'plumbline-scheduler', schedulingGates: [{ name: 'example.com/wait' }] } },
+    },
+  },
+  'waiting broken SchedulerAway: bring-scheduler-back': {
+    'Plumbline’s scheduler does not run': { schedulerAge: null, coarse: 'SchedulerAway', console: 'NotTried' },
+    'Plumbline’s scheduler is silent': { schedulerAge: 300, console: 'NotTried' },
+  },
+  'waiting broken ExtenderAway: bring-scheduler-back': {
+    'the extender does not answer': { status: 'NotTried', console: 'NotTried', extenderAway: true },
+  },
+  'waiting waiting NotTried: bring-scheduler-back': { 'no scheduler has tried it yet': {} },
+  'waiting waiting NoNodeFits: free-whole-cores': {
+    'the node is full': { pod: { status: REFUSED }, report: busy('1-15,17-31') },
+  },
+  'waiting broken TooLarge: ask-for-less': { 'larger than any empty node': { pod: HUGE, coarse: 'NoNodeFits' } },
+  'waiting waiting NoNodeFits: uncordon': { 'the only node is cordoned': { pod: { status: REFUSED }, node: CORDONED } },
+  'waiting waiting NoNodeFits: bring-dpu-back': {
+    'the only node’s DPU is dead': { pod: { status: REFUSED }, node: DEAD_DPU },
+  },
+  'waiting waiting RetryPending: wait, look-at-volumes': {
+    'a node would accept it': { pod: { status: REFUSED }, coarse: 'NoNodeFits' },
+  },
+  'waiting broken WebhookMissed: start-again': {
+    'the webhook did not see it': { pod: { cpus: '3', metadata: { annotations: ANNOTATED }, status: REFUSED } },
+  },
+  'starting degraded NotDecided: start-again': {
+    'it has a CPU mask, and the webhook did not see it': {
       vm: maskedVm,
       pod: { ...masked(), metadata: { annotations: MASK }, status: { phase: 'Pending' } },
+      console: null,
     },
-    { console: null },
-  ),
-  one(
-    'it has the default scheduler',
-    ['waiting', 'degraded', 'ExtenderNotAsked'],
-    ['start-again', 'wait', 'look-at-volumes'],
-    { pod: { spec: { schedulerName: 'default-scheduler' }, status: REFUSED } },
-    { console: 'NoNodeFits' },
-  ),
-  one('it has another scheduler', ['waiting', 'waiting', 'NoNodeFits'], ['uncordon', 'start-again'], {
-    pod: { spec: { schedulerName: 'tenant-scheduler' }, status: REFUSED },
-    node: { spec: { unschedulable: true } },
-  }),
-
-  one('starting', ['starting', 'waiting', 'Starting'], [], { pod: { spec: ON_NODE } }, { console: null }),
-  one('the agent refuses its CPUs', ['starting', 'waiting', 'AllocationRefused'], ['wait'], {
-    pod: { spec: ON_NODE },
-    report: { refusals: [REFUSAL] },
-  }),
-  one(
-    'the agent refuses its CPUs, and the extender does not evict it',
-    ['starting', 'waiting', 'AllocationRefused'],
-    ['delete-pod'],
-    {
+  },
+  'waiting degraded ExtenderNotAsked: start-again, wait, look-at-volumes': {
+    'it has the default scheduler': {
+      pod: { spec: { schedulerName: 'default-scheduler' }, status: REFUSED },
+      console: 'NoNodeFits',
+    },
+  },
+  'waiting waiting NoNodeFits: uncordon, start-again': {
+    'it has another scheduler': {
+      pod: { spec: { schedulerName: 'tenant-scheduler' }, status: REFUSED },
+      node: CORDONED,
+    },
+  },
+  'starting waiting Starting': {
+    starting: STARTING,
+    'its place was reported lost, but its kubelet has admitted it': {
+      ...STARTING,
+      report: WHOLE,
+      events: [event('FailedToStart', LOST)],
+    },
+    'Events that its user wrote change nothing': {
+      ...STARTING,
+      events: ['CannotEvict', 'FailedToStart', 'FailedCreatePodSandBox'].map((reason) =>
+        event(reason, `${LOST}: the DPU has died`, { component: 'a-user' }),
+      ),
+    },
+  },
+  'starting waiting AllocationRefused: wait': {
+    'the agent refuses its CPUs': { pod: { spec: ON_NODE }, report: { refusals: [REFUSAL] } },
+  },
+  'starting waiting AllocationRefused: delete-pod': {
+    'the agent refuses its CPUs, and the extender does not evict it': {
       pod: { spec: ON_NODE },
       report: { refusals: [REFUSAL] },
-      events: [{ name: LAUNCHER, reason: 'FailedToStart', message: `${NODE}: ${REFUSAL.message}` }],
+      events: [event('FailedToStart', `${NODE}: ${REFUSAL.message}`)],
     },
-  ),
-  one(
-    'its place is lost, and the extender does not evict it',
-    ['starting', 'waiting', 'PlaceLost'],
-    ['delete-pod'],
-    {
-      pod: { spec: ON_NODE },
-      events: [{ name: LAUNCHER, reason: 'FailedToStart', message: LOST }],
+  },
+  'starting waiting PlaceLost: delete-pod': {
+    'its place is lost, and the extender does not evict it': { ...STARTING, events: [event('FailedToStart', LOST)] },
+  },
+  'starting broken CannotEvict: remove-what-denies-eviction': {
+    'it cannot start and cannot be evicted': {
+      ...STARTING,
+      events: [event('CannotEvict', 'the API server denies it (429)')],
     },
-    { console: null },
-  ),
-  one(
-    'its place was reported lost, but its kubelet has admitted it',
-    ['starting', 'waiting', 'Starting'],
-    [],
-    {
-      pod: { spec: ON_NODE },
-      report: WHOLE,
-      events: [{ name: LAUNCHER, reason: 'FailedToStart', message: LOST }],
+  },
+  'starting broken DPUNotReady: bring-dpu-back': { 'the DPU died before it started': { ...STARTING, node: DEAD_DPU } },
+  'running ok Aligned': {
+    'runs as promised': { pod: NETWORKED, report: WHOLE },
+    'its migration was cancelled': {
+      ...COPYING,
+      vmi: recorded(CANCELLED),
+      target: target({ ...ON_TARGET, status: { phase: 'Failed' } }),
+      migrations: [move('Failed')],
     },
-    { console: null },
-  ),
-  one(
-    'it cannot start and cannot be evicted',
-    ['starting', 'broken', 'CannotEvict'],
-    ['remove-what-denies-eviction'],
-    {
-      pod: { spec: ON_NODE },
-      events: [{ name: LAUNCHER, reason: 'CannotEvict', message: 'the API server denies it (429)' }],
+    'its second migration was cancelled and is gone, and its target still ends': {
+      ...COPYING,
+      vmi: recorded({ ...CANCELLED, migrationUid: 'm2' }),
+      target: target(ON_TARGET, 'm2'),
+      migrations: [move('Succeeded', { creationTimestamp: SECONDS_AGO(600) })],
     },
-    { console: null },
-  ),
-  one(
-    'Events that its user wrote change nothing',
-    ['starting', 'waiting', 'Starting'],
-    [],
-    {
-      pod: { spec: ON_NODE },
-      events: ['CannotEvict', 'FailedToStart', 'FailedCreatePodSandBox'].map((reason) => {
-        return { name: LAUNCHER, reason, message: `${LOST}: the DPU has died`, component: 'a-user' };
-      }),
+    'its migration failed': {
+      ...COPYING,
+      vmi: recorded(FAILED),
+      target: target({ ...ON_TARGET, status: { phase: 'Failed' } }),
+      migrations: [move('Failed')],
     },
-    { console: null },
-  ),
-  one(
-    'the DPU died before it started',
-    ['starting', 'broken', 'DPUNotReady'],
-    ['bring-dpu-back'],
-    {
-      pod: { spec: ON_NODE },
-      node: DEAD_DPU,
+    'has been handed over to its target, and KubeVirt has not recorded the end of its migration yet': {
+      ...COPYING,
+      vmi: recorded({}, NODE_2),
+      guest: TARGET,
     },
-    { console: null },
-  ),
-
-  one('runs as promised', ['running', 'ok', 'Aligned'], [], {
-    pod: { ...RUNNING, resources: PHYSNET0 },
-    report: WHOLE,
-  }),
-  one(
-    'runs on a node whose DPU is dead',
-    ['not-as-requested', 'broken', 'DPUNotReady'],
-    ['bring-dpu-back', 'place-again'],
-    {
-      pod: { ...RUNNING, resources: PHYSNET0 },
-      report: WHOLE,
-      node: DEAD_DPU,
+    'has migrated, and its old launcher still runs': MIGRATED,
+    'has migrated, and its old launcher has ended': { ...MIGRATED, pod: SUCCEEDED, report: {} },
+    'has a launcher of an earlier start that still ends': {
+      vmi: RUNS_ON(NODE),
+      ...PLACED,
+      second: {},
+      target: {
+        ...ON_TARGET,
+        metadata: { ...TARGET_ID, creationTimestamp: SECONDS_AGO(900), deletionTimestamp: SECONDS_AGO(20) },
+      },
     },
-  ),
-  one(
-    'lost its network when the DPU of its node restarted',
-    ['not-as-requested', 'broken', 'NetworkLost'],
-    ['place-again', 'forget-restart'],
-    {
-      pod: { ...RUNNING, resources: PHYSNET0 },
-      report: WHOLE,
-      node: RESTARTED_DPU,
+  },
+  'not-as-requested broken DPUNotReady: bring-dpu-back, place-again': {
+    'runs on a node whose DPU is dead': { pod: NETWORKED, report: WHOLE, node: DEAD_DPU },
+    'asked about by its launcher': { ...PLACED, node: DEAD_DPU, subject: ['pod', LAUNCHER] },
+  },
+  'not-as-requested broken NetworkLost: place-again, forget-restart': {
+    'lost its network when the DPU of its node restarted': { pod: NETWORKED, report: WHOLE, node: RESTARTED_DPU },
+  },
+  'not-as-requested degraded SplitCores: place-again': {
+    'shares cores with others': { pod: RUNNING, report: owns('1-4') },
+    'shares cores with others and cannot migrate': { vmi: cannotMigrate(), pod: RUNNING, report: owns('1-4') },
+    'an instance that no VM made: no command of a VM is advised': { vm: null, pod: RUNNING, report: owns('1-4') },
+    'has migrated onto half cores': { ...MIGRATED, pod: SUCCEEDED, report: {}, second: ownsThere('1-4') },
+  },
+  'not-as-requested waiting ChangePending: place-again': {
+    'has new vCPUs and cannot migrate': { vmi: cannotMigrate({ type: 'HotVCPUChange', status: 'True' }), ...PLACED },
+  },
+  'not-as-requested degraded NetworkElsewhere: place-again': {
+    'is far from its network': { pod: NETWORKED, report: owns('8-9,24-25') },
+  },
+  'not-as-requested degraded NetworkGone: bring-network-back': {
+    'its network has left the node': { pod: NETWORKED, report: owns('1-2,17-18', { physnets: [] }) },
+  },
+  'not-as-requested degraded NetworkGone: repair-network-map': {
+    'its network has left the node, whose network map is broken': {
+      pod: NETWORKED,
+      report: owns('1-2,17-18', { physnets: [], ...BROKEN_MAP }),
     },
-  ),
-  one('shares cores with others', ['not-as-requested', 'degraded', 'SplitCores'], ['place-again'], {
-    pod: RUNNING,
-    report: owns('1-4'),
-  }),
-  one('shares cores with others and cannot migrate', ['not-as-requested', 'degraded', 'SplitCores'], ['place-again'], {
-    vmi: cannotMigrate(),
-    pod: RUNNING,
-    report: owns('1-4'),
-  }),
-  one('has new vCPUs and cannot migrate', ['not-as-requested', 'waiting', 'ChangePending'], ['place-again'], {
-    vmi: cannotMigrate({ type: 'HotVCPUChange', status: 'True' }),
-    pod: RUNNING,
-    report: WHOLE,
-  }),
-  one('is far from its network', ['not-as-requested', 'degraded', 'NetworkElsewhere'], ['place-again'], {
-    pod: { ...RUNNING, resources: PHYSNET0 },
-    report: owns('8-9,24-25'),
-  }),
-  one('its network has left the node', ['not-as-requested', 'degraded', 'NetworkGone'], ['bring-network-back'], {
-    pod: { ...RUNNING, resources: PHYSNET0 },
-    report: owns('1-2,17-18', { physnets: [] }),
-  }),
-  one(
-    'its network has left the node, whose network map is broken',
-    ['not-as-requested', 'degraded', 'NetworkGone'],
-    ['repair-network-map'],
-    { pod: { ...RUNNING, resources: PHYSNET0 }, report: owns('1-2,17-18', { physnets: [], ...BROKEN_MAP }) },
-  ),
-  one(
-    'shares cores with others on a node whose network map is broken',
-    ['not-as-requested', 'degraded', 'SplitCores'],
-    ['repair-network-map'],
-    { pod: { ...RUNNING, resources: PHYSNET0 }, report: owns('1-4', { physnets: [], ...BROKEN_MAP }) },
-  ),
-  one(
-    'waits for a network that a node lacks whose network map is broken',
-    ['waiting', 'waiting', 'NoNodeFits'],
-    ['repair-network-map'],
-    {
+  },
+  'not-as-requested degraded SplitCores: repair-network-map': {
+    'shares cores with others on a node whose network map is broken': {
+      pod: NETWORKED,
+      report: owns('1-4', { physnets: [], ...BROKEN_MAP }),
+    },
+  },
+  'waiting waiting NoNodeFits: repair-network-map': {
+    'waits for a network that a node lacks whose network map is broken': {
       pod: { status: REFUSED, resources: PHYSNET0 },
       report: { physnets: [], ...BROKEN_MAP },
     },
-  ),
-  one(
-    'no node reported its network when it started',
-    ['not-as-requested', 'degraded', 'NetworkNotReported'],
-    ['start-again'],
-    {
+  },
+  'not-as-requested degraded NetworkNotReported: start-again': {
+    'no node reported its network when it started': {
       pod: {
         ...RUNNING,
-        metadata: {
-          annotations: {
-            ...ANNOTATED,
-            'plumbline.dev/decision': JSON.stringify({
-              cpus: { compute: 4 },
-              padding: 1,
-              withoutDevice: [{ interface: 'data', network: 'tenants/data', on: 'physnet physent0' }],
-            }),
-          },
-        },
+        metadata: { annotations: { ...ANNOTATED, 'plumbline.dev/decision': JSON.stringify(WITHOUT_DEVICE) } },
       },
       report: WHOLE,
     },
-  ),
-  one(
-    'its network’s NUMA node is unknown',
-    ['not-as-requested', 'degraded', 'NetworkUnplaced'],
-    ['check-network-name'],
-    {
-      pod: { ...RUNNING, resources: PHYSNET0 },
+  },
+  'not-as-requested degraded NetworkUnplaced: check-network-name': {
+    'its network’s NUMA node is unknown': {
+      pod: NETWORKED,
       report: owns('1-2,17-18', { physnets: [{ name: 'physnet0', cells: '' }] }),
     },
-  ),
-  one('no agent reports its CPUs', ['not-as-requested', 'degraded', 'NotReported'], ['check-agent'], { pod: RUNNING }),
-  one('its node’s agent is silent', ['not-as-requested', 'degraded', 'AgentSilent'], ['check-agent'], {
-    pod: RUNNING,
-    report: WHOLE,
-    agentAge: 600,
-  }),
-  one('without dedicated CPUs', ['running', 'ok', 'SharedCpus'], ['dedicate-cpus'], {
-    pod: {
-      metadata: { annotations: {} },
-      spec: { ...ON_NODE, containers: [{ name: 'compute', resources: { requests: { cpu: '200m' } } }] },
-      status: { phase: 'Running' },
-    },
-  }),
-
-  one('just started, and its agent has not reported', ['paused', 'waiting', 'Starting'], ['wait'], {
-    ...PAUSED_MASKED,
-  }),
-  one('paused until its agent reports', ['paused', 'broken', 'PinningNotReported'], ['check-agent'], {
-    ...PAUSED_MASKED,
-    vmi: pausedVmi(`paused ${SECONDS_AGO(130)}`, SECONDS_AGO(130)),
-  }),
-  one('paused, and its agent refuses the mask', ['paused', 'broken', 'PinningRefused'], ['correct-mask'], {
-    ...PAUSED_MASKED,
-    report: pinning('refused', { reason: 'Empty', message: 'it leaves vCPU 0 without a CPU' }),
-  }),
-  one('pinned, and not resumed yet by the extender', ['paused', 'waiting', 'AboutToResume'], ['wait'], {
-    ...PAUSED_MASKED,
-    report: pinning('pinned'),
-  }),
-  one('pinned, and not resumed for minutes', ['paused', 'broken', 'NotResumed'], ['read-extender-log'], {
-    vm: maskedVm,
-    vmi: pausedVmi(`paused ${SECONDS_AGO(130)}`, SECONDS_AGO(130)),
-    pod: masked(),
-    report: pinning('pinned'),
-  }),
-  one('paused by its user', ['paused', 'stopped', 'Paused'], ['unpause'], {
-    vm: maskedVm,
-    vmi: pausedVmi('resumed'),
-    pod: masked(),
-    report: pinning('pinned'),
-  }),
-  one('pinned by its mask', ['running', 'ok', 'MaskApplied'], [], {
-    ...RUNNING_MASKED,
-    report: pinning('pinned'),
-  }),
-  one('its mask could not be satisfied, and all is used instead', ['running', 'ok', 'MaskFellBack'], [], {
-    ...RUNNING_MASKED,
-    report: pinning('pinned', { reason: 'FellBack', message: '"all" was taken for it' }),
-  }),
-  one('its mask is no longer satisfied', ['not-as-requested', 'degraded', 'MaskNotApplied'], ['correct-mask'], {
-    ...RUNNING_MASKED,
-    report: pinning('unpinned', { reason: 'Threads', message: 'found those of 0' }),
-  }),
-  one('no agent reports its mask', ['not-as-requested', 'degraded', 'MaskNotReported'], ['check-agent'], {
-    ...RUNNING_MASKED,
-  }),
-  one(
-    'an instance that no VM made: no command of a VM is advised',
-    ['not-as-requested', 'degraded', 'SplitCores'],
-    ['place-again'],
-    { vm: null, pod: RUNNING, report: owns('1-4') },
-  ),
-  {
-    ...one(
-      'asked about by its launcher',
-      ['not-as-requested', 'broken', 'DPUNotReady'],
-      ['bring-dpu-back', 'place-again'],
-      {
-        pod: RUNNING,
-        report: WHOLE,
-        node: DEAD_DPU,
-      },
-    ),
-    subject: ['pod', LAUNCHER],
   },
-
-  one('migrates, and its target has no launcher', ['migrating', 'ok', 'Migrating'], [], MIGRATING, {
-    migration: { phase: 'pending', source: NODE },
-    console: 'Migrating',
-  }),
-  one(
-    'migrates, and the quota has no room for its target',
-    ['migrating', 'waiting', 'MigrationWaits'],
-    ['cancel-migration'],
-    {
-      ...MIGRATING,
-      migrations: [
-        {
-          status: {
-            phase: 'Pending',
-            conditions: [
-              { type: 'migrationRejectedByResourceQuota', status: 'True', message: 'exceeded quota: limits.cpu' },
-            ],
-          },
-        },
-      ],
+  'not-as-requested degraded NotReported: check-agent': { 'no agent reports its CPUs': { pod: RUNNING } },
+  'not-as-requested degraded AgentSilent: check-agent': { 'its node’s agent is silent': { ...PLACED, agentAge: 600 } },
+  'running ok SharedCpus: dedicate-cpus': {
+    'without dedicated CPUs': {
+      pod: {
+        metadata: { annotations: {} },
+        spec: { ...ON_NODE, containers: [{ name: 'compute', resources: { requests: { cpu: '200m' } } }] },
+        status: { phase: 'Running' },
+      },
     },
-    { migration: { phase: 'pending', source: NODE } },
-  ),
-  one(
-    'migrates, and no scheduler has tried its target',
-    ['migrating', 'waiting', 'MigrationWaits'],
-    ['bring-scheduler-back', 'cancel-migration'],
-    { ...MIGRATING, target: target() },
-    { migration: { phase: 'scheduling', source: NODE } },
-  ),
-  one(
-    'migrates, and no node can take its target',
-    ['migrating', 'waiting', 'MigrationWaits'],
-    ['ask-for-less', 'cancel-migration'],
-    { ...MIGRATING, target: target({ cpus: '64', status: REFUSED }) },
-    { migration: { phase: 'scheduling', source: NODE } },
-  ),
-  one(
-    'is drained, and its target waits; migrations cannot be read',
-    ['migrating', 'waiting', 'MigrationWaits'],
-    ['ask-for-less', 'cancel-migration'],
-    {
-      ...MIGRATING,
-      migrations: [],
-      vmi: RUNS_ON(NODE, { evacuationNodeName: NODE }),
-      node: { spec: { unschedulable: true } },
-      target: target({ cpus: '64', status: REFUSED }),
+  },
+  'paused waiting Starting: wait': { 'just started, and its agent has not reported': PAUSED_MASKED },
+  'paused broken PinningNotReported: check-agent': {
+    'paused until its agent reports': {
+      ...PAUSED_MASKED,
+      vmi: pausedVmi(`paused ${SECONDS_AGO(130)}`, SECONDS_AGO(130)),
     },
-    { migration: { phase: 'scheduling', source: NODE } },
-  ),
-  one(
-    'migrates, and only its own node has room, which its anti-affinity excludes',
-    ['migrating', 'waiting', 'MigrationWaits'],
-    ['free-whole-cores', 'cancel-migration'],
-    {
-      ...MIGRATING,
-      second: { report: busy('1-15,17-31') },
-      target: target({ spec: { schedulerName: 'plumbline-scheduler', affinity: APART }, status: REFUSED }),
+  },
+  'paused broken PinningRefused: correct-mask': {
+    'paused, and its agent refuses the mask': {
+      ...PAUSED_MASKED,
+      report: pinning('refused', { reason: 'Empty', message: 'it leaves vCPU 0 without a CPU' }),
     },
-    { migration: { phase: 'scheduling', source: NODE } },
-  ),
-  one(
-    'is drained, its anti-affinity excludes its node, and the other one has no static CPU manager',
-    ['migrating', 'waiting', 'MigrationWaits'],
-    ['select-nodes', 'cancel-migration'],
-    {
-      ...MIGRATING,
-      node: { labels: DEDICATED, spec: { unschedulable: true } },
-      target: target({
-        spec: { schedulerName: 'plumbline-scheduler', affinity: APART, nodeSelector: DEDICATED },
-        status: REFUSED,
-      }),
+  },
+  'paused waiting AboutToResume: wait': {
+    'pinned, and not resumed yet by the extender': { ...PAUSED_MASKED, report: pinning('pinned') },
+  },
+  'paused broken NotResumed: read-extender-log': {
+    'pinned, and not resumed for minutes': {
+      vm: maskedVm,
+      vmi: pausedVmi(`paused ${SECONDS_AGO(130)}`, SECONDS_AGO(130)),
+      pod: masked(),
+      report: pinning('pinned'),
     },
-    { migration: { phase: 'scheduling', source: NODE } },
-  ),
-  one(
-    'migrates, and its target starts',
-    ['migrating', 'ok', 'Migrating'],
-    [],
-    {
-      ...MIGRATING,
-      target: target({ spec: TO_NODE_2 }),
-      migrations: [move('Scheduled')],
+  },
+  'paused stopped Paused: unpause': {
+    'paused by its user': { vm: maskedVm, vmi: pausedVmi('resumed'), pod: masked(), report: pinning('pinned') },
+  },
+  'running ok MaskApplied': { 'pinned by its mask': { ...RUNNING_MASKED, report: pinning('pinned') } },
+  'running ok MaskFellBack': {
+    'its mask could not be satisfied, and all is used instead': {
+      ...RUNNING_MASKED,
+      report: pinning('pinned', { reason: 'FellBack', message: '"all" was taken for it' }),
     },
-    { migration: { phase: 'preparing', source: NODE, target: NODE_2 } },
-  ),
-  one(
-    'migrates, and the agent there refuses the CPUs of its target',
-    ['migrating', 'waiting', 'MigrationWaits'],
-    ['wait', 'cancel-migration'],
-    {
-      ...MIGRATING,
-      target: target({ spec: TO_NODE_2 }),
-      second: { report: { refusals: [{ ...REFUSAL, podUID: 'target-uid', podName: TARGET }] } },
+  },
+  'not-as-requested degraded MaskNotApplied: correct-mask': {
+    'its mask is no longer satisfied': {
+      ...RUNNING_MASKED,
+      report: pinning('unpinned', { reason: 'Threads', message: 'found those of 0' }),
     },
-    { migration: { phase: 'preparing', source: NODE, target: NODE_2 } },
-  ),
-  one(
-    'migrates, and the DPU there is dead before its target starts',
-    ['migrating', 'waiting', 'MigrationWaits'],
-    ['bring-dpu-back', 'cancel-migration'],
-    { ...MIGRATING, target: target({ spec: TO_NODE_2 }), second: { node: DEAD_DPU } },
-    { migration: { phase: 'preparing', source: NODE, target: NODE_2 } },
-  ),
-  one(
-    'migrates, and the kubelet there rejected its target',
-    ['migrating', 'waiting', 'MigrationWaits'],
-    ['start-again', 'cancel-migration'],
-    {
+  },
+  'not-as-requested degraded MaskNotReported: check-agent': { 'no agent reports its mask': RUNNING_MASKED },
+  'migrating ok Migrating': {
+    'migrates, and its target has no launcher': {
       ...MIGRATING,
-      target: target({ spec: TO_NODE_2, status: { phase: 'Failed', reason: 'SMTAlignmentError', message: SMT } }),
+      migration: { phase: 'pending', source: NODE },
+      console: 'Migrating',
     },
-    { migration: { phase: 'preparing', source: NODE, target: NODE_2 } },
-  ),
-  one(
-    'migrates, and its target is ready',
-    ['migrating', 'ok', 'Migrating'],
-    [],
-    {
+    'migrates, and its target starts': { ...PREPARING, migrations: [move('Scheduled')] },
+    'migrates, and its target is ready': {
       ...COPYING,
       vmi: RUNS_ON(NODE, { migrationState: { migrationUid: 'm1', targetNode: NODE_2 } }),
       migrations: [move('TargetReady')],
+      ...IN_PHASE('preparing'),
     },
-    { migration: { ...AWAY, phase: 'preparing' } },
-  ),
-  one('migrates: its memory is copied', ['migrating', 'ok', 'Migrating'], [], COPYING, { migration: AWAY }),
-  one(
-    'migrates, by post-copy',
-    ['migrating', 'ok', 'Migrating'],
-    [],
-    {
-      ...COPYING,
-      vmi: RUNS_ON(NODE, { migrationState: { ...STARTED, mode: 'PostCopy' } }),
-    },
-    { migration: { ...AWAY, phase: 'post-copy' } },
-  ),
-  one(
-    'migrates to half cores',
-    ['migrating', 'degraded', 'Migrating'],
-    [],
-    {
-      ...COPYING,
-      second: ownsThere('1-4'),
-    },
-    { migration: AWAY },
-  ),
-  one(
-    'migrates from half cores, and its target waits',
-    ['migrating', 'degraded', 'MigrationWaits'],
-    ['ask-for-less', 'cancel-migration'],
-    {
-      ...MIGRATING,
-      report: owns('1-4'),
-      target: target({ cpus: '64', status: REFUSED }),
-    },
-    { migration: { phase: 'scheduling', source: NODE } },
-  ),
-  one(
-    'migrates from a node whose agent is silent',
-    ['migrating', 'degraded', 'Migrating'],
-    ['check-agent'],
-    {
-      ...COPYING,
-      agentAge: 600,
-    },
-    { migration: AWAY },
-  ),
-  one(
-    'migrates to a node whose agent is silent',
-    ['migrating', 'degraded', 'Migrating'],
-    ['check-agent'],
-    {
-      ...COPYING,
-      second: { ...SECOND, agentAge: 600 },
-    },
-    { migration: AWAY },
-  ),
-  one(
-    'migrates, with a CPU mask that is applied once it is there',
-    ['migrating', 'ok', 'Migrating'],
-    [],
-    {
+    'migrates: its memory is copied': { ...COPYING, migration: AWAY },
+    'migrates, by post-copy': { ...COPYING, vmi: recorded({ mode: 'PostCopy' }), ...IN_PHASE('post-copy') },
+    'migrates, with a CPU mask that is applied once it is there': {
       ...COPYING,
       vm: maskedVm,
       vmi: {
@@ -974,206 +671,138 @@ export const STATE_TABLE: readonly StateCase[] = [
       target: target({ ...masked(TO_NODE_2), metadata: { annotations: { ...MASK, ...SEEN } } }),
       report: pinning('pinned'),
       second: {},
+      migration: AWAY,
     },
-    { migration: AWAY },
-  ),
-  one(
-    'its migration is being cancelled',
-    ['migrating', 'ok', 'Migrating'],
-    [],
-    {
+    'its migration is being cancelled': {
       ...COPYING,
       migrations: [move('Running', { deletionTimestamp: SECONDS_AGO(1) })],
+      ...IN_PHASE('cancelling'),
     },
-    { migration: { ...AWAY, phase: 'cancelling' } },
-  ),
-  one(
-    'its migration is being cancelled; migrations cannot be read',
-    ['migrating', 'ok', 'Migrating'],
-    [],
-    {
+    'its migration is being cancelled; migrations cannot be read': {
       ...COPYING,
-      vmi: RUNS_ON(NODE, { migrationState: { ...STARTED, abortRequested: true } }),
+      vmi: recorded({ abortRequested: true }),
       migrations: [],
+      ...IN_PHASE('cancelling'),
     },
-    { migration: { ...AWAY, phase: 'cancelling' } },
-  ),
-  one('its migration was cancelled', ['running', 'ok', 'Aligned'], [], {
-    ...COPYING,
-    vmi: RUNS_ON(NODE, { migrationState: { ...FAILED_MOVE, abortRequested: true, abortStatus: 'Succeeded' } }),
-    target: target({ ...ON_TARGET, status: { phase: 'Failed' } }),
-    migrations: [move('Failed')],
-  }),
-  one('its second migration was cancelled and is gone, and its target still ends', ['running', 'ok', 'Aligned'], [], {
-    ...COPYING,
-    vmi: RUNS_ON(NODE, {
-      migrationState: { ...FAILED_MOVE, migrationUid: 'm2', abortRequested: true, abortStatus: 'Succeeded' },
-    }),
-    target: target(ON_TARGET, 'm2'),
-    migrations: [move('Succeeded', { creationTimestamp: SECONDS_AGO(600) })],
-  }),
-  one('its migration failed', ['running', 'ok', 'Aligned'], [], {
-    ...COPYING,
-    vmi: RUNS_ON(NODE, { migrationState: FAILED_MOVE }),
-    target: target({ ...ON_TARGET, status: { phase: 'Failed' } }),
-    migrations: [move('Failed')],
-  }),
-  one(
-    'is drained, and its migration failed',
-    ['migrating', 'waiting', 'MigrationWaits'],
-    [],
-    {
-      ...MIGRATING,
-      vmi: RUNS_ON(NODE, { migrationState: FAILED_MOVE, evacuationNodeName: NODE }),
-      migrations: [move('Failed')],
-    },
-    { migration: { phase: 'retrying', source: NODE } },
-  ),
-  one(
-    'is drained, and KubeVirt has not started its migration',
-    ['migrating', 'ok', 'Migrating'],
-    [],
-    {
+    'is drained, and KubeVirt has not started its migration': {
       ...MIGRATING,
       vmi: RUNS_ON(NODE, { evacuationNodeName: NODE }),
       migrations: [],
+      migration: { phase: 'requested', source: NODE },
     },
-    { migration: { phase: 'requested', source: NODE } },
-  ),
-  one(
-    'has been handed over to its target, and KubeVirt has not recorded the end of its migration yet',
-    ['running', 'ok', 'Aligned'],
-    [],
-    { ...COPYING, vmi: RUNS_ON(NODE_2, { migrationState: STARTED }) },
-    { guest: TARGET },
-  ),
-  one(
-    'has been handed over by post-copy, and fetches the rest of its memory',
-    ['migrating', 'ok', 'Migrating'],
-    [],
-    { ...COPYING, vmi: RUNS_ON(NODE_2, { migrationState: { ...STARTED, mode: 'PostCopy' } }) },
-    { guest: TARGET, migration: { ...AWAY, phase: 'post-copy', node: NODE_2 } },
-  ),
-  one(
-    'has migrated, and its old launcher still runs',
-    ['running', 'ok', 'Aligned'],
-    [],
-    {
+    'has been handed over by post-copy, and fetches the rest of its memory': {
       ...COPYING,
-      vmi: RUNS_ON(NODE_2, { migrationState: MOVED }),
-      migrations: [move('Succeeded')],
+      vmi: recorded({ mode: 'PostCopy' }, NODE_2),
+      guest: TARGET,
+      migration: { ...AWAY, phase: 'post-copy', node: NODE_2 },
     },
-    { guest: TARGET },
-  ),
-  one(
-    'has migrated, and its old launcher has ended',
-    ['running', 'ok', 'Aligned'],
-    [],
-    {
+    'migrates for the second time': {
       ...COPYING,
-      vmi: RUNS_ON(NODE_2, { migrationState: MOVED }),
-      pod: { spec: ON_NODE, status: { phase: 'Succeeded' } },
-      report: {},
-      migrations: [move('Succeeded')],
-    },
-    { guest: TARGET },
-  ),
-  one(
-    'has migrated onto half cores',
-    ['not-as-requested', 'degraded', 'SplitCores'],
-    ['place-again'],
-    {
-      ...COPYING,
-      vmi: RUNS_ON(NODE_2, { migrationState: MOVED }),
-      pod: { spec: ON_NODE, status: { phase: 'Succeeded' } },
-      report: {},
-      second: ownsThere('1-4'),
-      migrations: [move('Succeeded')],
-    },
-    { guest: TARGET },
-  ),
-  one(
-    'migrates for the second time',
-    ['migrating', 'ok', 'Migrating'],
-    [],
-    {
-      ...COPYING,
-      vmi: RUNS_ON(NODE, { migrationState: { ...STARTED, migrationUid: 'm2' } }),
-      pod: {
-        ...RUNNING,
-        metadata: {
-          labels: {
-            'kubevirt.io': 'virt-launcher',
-            'kubevirt.io/created-by': 'vmi-uid',
-            'kubevirt.io/migrationJobUID': 'm1',
-          },
-        },
-      },
+      vmi: recorded({ migrationUid: 'm2' }),
+      pod: { ...RUNNING, metadata: { labels: MADE_BY('m1') } },
       target: target(ON_TARGET, 'm2'),
       migrations: [
         move('Succeeded', { creationTimestamp: SECONDS_AGO(300) }),
         move('Running', { name: 'fw-move-2', uid: 'm2' }),
       ],
+      migration: AWAY,
     },
-    { migration: AWAY },
-  ),
-  one(
-    'migrates, and nothing but the label of its target says so',
-    ['migrating', 'ok', 'Migrating'],
-    [],
-    {
+    'migrates, and nothing but the label of its target says so': { ...PREPARING, migrations: [] },
+  },
+  'migrating waiting MigrationWaits: cancel-migration': {
+    'migrates, and the quota has no room for its target': {
       ...MIGRATING,
-      target: target({ spec: TO_NODE_2 }),
+      migrations: [{ status: { phase: 'Pending', conditions: [OVER_QUOTA] } }],
+      migration: { phase: 'pending', source: NODE },
+    },
+  },
+  'migrating waiting MigrationWaits: bring-scheduler-back, cancel-migration': {
+    'migrates, and no scheduler has tried its target': { ...SCHEDULING, target: target() },
+  },
+  'migrating waiting MigrationWaits: ask-for-less, cancel-migration': {
+    'migrates, and no node can take its target': { ...SCHEDULING, target: target(HUGE) },
+    'is drained, and its target waits; migrations cannot be read': {
+      ...SCHEDULING,
       migrations: [],
+      vmi: RUNS_ON(NODE, { evacuationNodeName: NODE }),
+      node: CORDONED,
+      target: target(HUGE),
     },
-    { migration: { phase: 'preparing', source: NODE, target: NODE_2 } },
-  ),
-  one('is deleted while it migrates', ['stopping', 'stopped', 'Deleting'], [], {
-    ...COPYING,
-    vmi: { ...COPYING.vmi, metadata: { deletionTimestamp: SECONDS_AGO(1) } },
-  }),
-  one('has a launcher of an earlier start that still ends', ['running', 'ok', 'Aligned'], [], {
-    vmi: RUNS_ON(NODE),
-    pod: RUNNING,
-    report: WHOLE,
-    second: {},
-    target: {
-      spec: TO_NODE_2,
-      status: { phase: 'Running' },
-      metadata: {
-        name: TARGET,
-        uid: 'target-uid',
-        creationTimestamp: SECONDS_AGO(900),
-        deletionTimestamp: SECONDS_AGO(20),
-      },
+  },
+  'migrating waiting MigrationWaits: free-whole-cores, cancel-migration': {
+    'migrates, and only its own node has room, which its anti-affinity excludes': {
+      ...SCHEDULING,
+      second: { report: busy('1-15,17-31') },
+      target: target({ spec: { schedulerName: 'plumbline-scheduler', affinity: APART }, status: REFUSED }),
     },
-  }),
+  },
+  'migrating waiting MigrationWaits: select-nodes, cancel-migration': {
+    'is drained, its anti-affinity excludes its node, and the other one has no static CPU manager': {
+      ...SCHEDULING,
+      node: { labels: DEDICATED, spec: { unschedulable: true } },
+      target: target({
+        spec: { schedulerName: 'plumbline-scheduler', affinity: APART, nodeSelector: DEDICATED },
+        status: REFUSED,
+      }),
+    },
+  },
+  'migrating waiting MigrationWaits: wait, cancel-migration': {
+    'migrates, and the agent there refuses the CPUs of its target': {
+      ...PREPARING,
+      second: { report: { refusals: [{ ...REFUSAL, ...TARGET_OWNER }] } },
+    },
+  },
+  'migrating waiting MigrationWaits: bring-dpu-back, cancel-migration': {
+    'migrates, and the DPU there is dead before its target starts': { ...PREPARING, second: { node: DEAD_DPU } },
+  },
+  'migrating waiting MigrationWaits: start-again, cancel-migration': {
+    'migrates, and the kubelet there rejected its target': {
+      ...PREPARING,
+      target: target({ spec: TO_NODE_2, status: { phase: 'Failed', reason: 'SMTAlignmentError', message: SMT } }),
+    },
+  },
+  'migrating degraded Migrating': {
+    'migrates to half cores': { ...COPYING, second: ownsThere('1-4'), migration: AWAY },
+  },
+  'migrating degraded MigrationWaits: ask-for-less, cancel-migration': {
+    'migrates from half cores, and its target waits': { ...SCHEDULING, report: owns('1-4'), target: target(HUGE) },
+  },
+  'migrating degraded Migrating: check-agent': {
+    'migrates from a node whose agent is silent': { ...COPYING, agentAge: 600, migration: AWAY },
+    'migrates to a node whose agent is silent': { ...COPYING, second: { ...SECOND, agentAge: 600 }, migration: AWAY },
+  },
+  'migrating waiting MigrationWaits': {
+    'is drained, and its migration failed': {
+      ...MIGRATING,
+      vmi: RUNS_ON(NODE, { migrationState: { ...STARTED, ...FAILED }, evacuationNodeName: NODE }),
+      migrations: [move('Failed')],
+      migration: { phase: 'retrying', source: NODE },
+    },
+  },
+  'not-as-requested waiting ChangePending: migrate': {
+    'has new vCPUs after a migration only': { vmi: changes('HotVCPUChange'), ...PLACED },
+    'has a new network interface after a migration only': { vmi: changes('MigrationRequired'), ...PLACED },
+  },
+  'not-as-requested degraded RestartRequired: restart': {
+    'must be restarted': {
+      vm: { status: restart('a non-live-updatable field was changed in the template spec') },
+      vmi: RUNS_ON(NODE),
+      ...PLACED,
+    },
+    'must be restarted for its new instance type': {
+      vm: { spec: { instancetype: { name: 'large' } }, status: restart('the instance type was changed') },
+      vmi: RUNS_ON(NODE),
+      ...PLACED,
+    },
+  },
+};
 
-  one('has new vCPUs after a migration only', ['not-as-requested', 'waiting', 'ChangePending'], ['migrate'], {
-    vmi: changes('HotVCPUChange'),
-    pod: RUNNING,
-    report: WHOLE,
-  }),
-  one(
-    'has a new network interface after a migration only',
-    ['not-as-requested', 'waiting', 'ChangePending'],
-    ['migrate'],
-    {
-      vmi: changes('MigrationRequired'),
-      pod: RUNNING,
-      report: WHOLE,
-    },
-  ),
-  one('must be restarted', ['not-as-requested', 'degraded', 'RestartRequired'], ['restart'], {
-    vm: { status: restart('a non-live-updatable field was changed in the template spec') },
-    vmi: RUNS_ON(NODE),
-    pod: RUNNING,
-    report: WHOLE,
-  }),
-  one('must be restarted for its new instance type', ['not-as-requested', 'degraded', 'RestartRequired'], ['restart'], {
-    vm: { spec: { instancetype: { name: 'large' } }, status: restart('the instance type was changed') },
-    vmi: RUNS_ON(NODE),
-    pod: RUNNING,
-    report: WHOLE,
-  }),
-];
+/** The table of states: a VM's state and the result of all of Plumbline's outputs. */
+export const STATE_TABLE = Object.entries(ROWS).flatMap(([outcome, rows]) => {
+  const [result = '', ids] = outcome.split(': ');
+  const [state, verdict, reason] = result.split(' ') as [Stage, Verdict, Reason];
+  const remedies = ids?.split(', ') ?? [];
+  return Object.entries(rows).map(([title, row]): StateCase => {
+    return { subject: ['vm', VM], ...row, title, state, verdict, reason, remedies, objects: cluster(row) };
+  });
+});

@@ -20,14 +20,8 @@ const NODE = { silent: false, assigned: ['2-5'], host: node() };
 describe('the state of a VM with a launcher', () => {
   it('is being deleted, which hides all problems but not that it has ended', () => {
     const metadata = { annotations: ANNOTATED, deletionTimestamp: '2026-11-01T10:00:00Z' };
-    const expected = {
-      state: 'stopping',
-      verdict: 'stopped',
-      reason: 'Deleting',
-      text: 'it is being deleted on n1',
-      causes: [],
-      remedies: [],
-    };
+    const stopping = { state: 'stopping', verdict: 'stopped', reason: 'Deleting', causes: [], remedies: [] };
+    const expected = { ...stopping, text: 'it is being deleted on n1' };
     assert.deepEqual(state({ pod: launcher({ metadata, ...on('Running') }) }), expected);
     assert.deepEqual(state({ pod: launcher({ metadata }) }), { ...expected, text: 'it is being deleted' });
     assert.equal(state({ pod: launcher({ metadata, ...on('Succeeded') }) }).state, 'stopped');
@@ -39,13 +33,9 @@ describe('the state of a VM with a launcher', () => {
     assert.equal(state({ pod: launcher({ spec: { nodeName: '' } }) }).state, 'waiting');
     const metadata = { annotations: ANNOTATED, labels: { 'kubevirt.io': 'virt-launcher' } };
     assert.deepEqual(state({ pod: launcher({ metadata }) }), {
-      state: 'waiting',
-      for: 'node',
-      verdict: 'broken',
-      reason: 'WebhookMissed',
+      ...{ state: 'waiting', for: 'node', verdict: 'broken', reason: 'WebhookMissed' },
       text: 'the webhook did not see this launcher: it has no decision annotation',
-      causes: ['NotTried'],
-      remedies: ['start-again', 'bring-scheduler-back'],
+      ...{ causes: ['NotTried'], remedies: ['start-again', 'bring-scheduler-back'] },
     });
   });
 
@@ -68,25 +58,16 @@ describe('the state of a VM with a launcher', () => {
 
   it('runs with unreadable needs, which are not judged', () => {
     const pod = launcher({ metadata: { annotations: ANNOTATED }, cpus: 'four', ...on('Running') });
-    assert.deepEqual(state({ pod, node: NODE }), {
-      state: 'running',
-      verdict: 'ok',
-      reason: 'SharedCpus',
-      text: 'on n1',
-      causes: [],
-      remedies: [],
-    });
+    const expected = { state: 'running', verdict: 'ok', reason: 'SharedCpus', text: 'on n1', causes: [], remedies: [] };
+    assert.deepEqual(state({ pod, node: NODE }), expected);
   });
 
   it('is paused, with other problems as causes', () => {
     const instance = { phase: 'Running', pause: { atStart: false, text: 'PausedByUser', since: '' } };
     const found = state({ pod: launcher(on('Running')), node: NODE, instance });
     assert.deepEqual([found.state, found.reason, found.causes], ['paused', 'Paused', []]);
-    const unseen = state({
-      pod: launcher({ metadata: { annotations: ANNOTATED }, ...on('Running') }),
-      node: NODE,
-      instance,
-    });
+    const pod = launcher({ metadata: { annotations: ANNOTATED }, ...on('Running') });
+    const unseen = state({ pod, node: NODE, instance });
     assert.deepEqual([unseen.state, unseen.reason, unseen.causes], ['paused', 'WebhookMissed', ['Paused']]);
   });
 });

@@ -41,10 +41,7 @@ describe('docs/tasks/troubleshooting.md', () => {
     const texts = valuesOf('model/placement/refusal.ts', 'TEXTS');
     assert.ok(texts.size >= 17, `${texts.size}`);
     const pending = rows('A VM stays Pending');
-    assert.deepEqual(
-      [...texts].filter(([, text]) => !pending.includes(`\`${text}`)),
-      [],
-    );
+    assert.equal([...texts].filter(([, text]) => !pending.includes(`\`${text}`)).join(), '');
   });
 
   it('has a row for each other text with which a node is refused', () => {
@@ -52,10 +49,7 @@ describe('docs/tasks/troubleshooting.md', () => {
     assert.ok(texts.length >= 10, texts.join('\n'));
     const pending = rows('A VM stays Pending');
     assert.ok(pending.includes(DPU_REFUSAL));
-    assert.deepEqual(
-      texts.filter(([, text]) => !pending.includes(text)),
-      [],
-    );
+    assert.equal(texts.filter(([, text]) => !pending.includes(text)).join(), '');
   });
 
   it('has a row for each reason with which a kubelet rejects a pod', () => {
@@ -64,9 +58,6 @@ describe('docs/tasks/troubleshooting.md', () => {
       /ADMISSION =\s+\/\^\(\?:(.+)\)\$\//.exec(textOf('scheduler-plugin/cluster/pod-view.ts')) ?? [];
     const reasons = new Set([...REJECTIONS, ...admission.split('|').map((reason) => reason.replace(/\[.*$/, ''))]);
     assert.ok(reasons.has('NodeShutdown') && reasons.has('OutOf') && reasons.size >= 5, [...reasons].join());
-    assert.deepEqual(
-      [...reasons].filter((reason) => !rejected.includes(`\`${reason}`)),
-      [],
-    );
+    assert.equal([...reasons].filter((reason) => !rejected.includes(`\`${reason}`)).join(), '');
   });
 });

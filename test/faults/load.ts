@@ -10,9 +10,7 @@ export type Load = ReturnType<typeof startLoad>;
 
 export interface LoadOptions {
   readonly world: World;
-  /** For sizes and lifetimes of the VMs: the same for the VM with the same number. */
   readonly seed: number;
-  /** The number of VMs to run. */
   readonly vms: number;
 }
 
@@ -21,7 +19,6 @@ const AFTER = 20;
 /** Lifetime of a VM in milliseconds: at least the first, less than the second. */
 const [MIN_LIFE_MILLISECONDS, MAX_LIFE_MILLISECONDS] = [50, 400];
 
-/** VMs that come and go. Each waits until it runs, lives for a moment, and is deleted. */
 export function startLoad({ world, seed, vms }: LoadOptions) {
   const { client } = world.cluster;
   const stopping = new AbortController();
@@ -88,18 +85,14 @@ export function startLoad({ world, seed, vms }: LoadOptions) {
   return {
     /** Resolves when the required VMs have run and the fault is over, rejects when one waits for too long. */
     done,
-    /** How often launchers ended before they ran, by reason; each VM was created again. */
     ended,
-    /** Launchers that the API server did not create, by message. */
     refusedAdmissions,
     get placed() {
       return state.placed;
     },
-    /** Minimum number of VMs that are still to create. */
     get left() {
       return state.left;
     },
-    /** Resolves when this many VMs have run. */
     async running(wanted: number) {
       while (state.placed < wanted && !stopping.signal.aborted) await delay(20);
     },
@@ -120,7 +113,6 @@ export function startLoad({ world, seed, vms }: LoadOptions) {
   };
 }
 
-/** The launchers of VMs by name, from the API. */
 function watchPods({ cluster: { client } }: World) {
   const pods = new Map<string, KubePod>();
   const listeners = new Set<() => void>();
@@ -152,7 +144,6 @@ function watchPods({ cluster: { client } }: World) {
   };
   return {
     stop,
-    /** `Running`, or why it ended before. */
     outcome(name: string, signal: AbortSignal, check: () => void): Promise<string> {
       return wait(signal, check, () => {
         const pod = pods.get(name);
@@ -169,13 +160,11 @@ function watchPods({ cluster: { client } }: World) {
   };
 }
 
-/** As a user deletes it; the instance and its launcher follow. */
 async function remove({ cluster: { client } }: World, name: string): Promise<void> {
   const metadata = { name, namespace: NAMESPACE };
   await client.delete(VIRTUAL_MACHINES, { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachine', metadata });
 }
 
-/** A VM of a group, with a random size. */
 export function machine(name: string, { physnet, node }: Pick<Group, 'physnet' | 'node'>, random: Random): KubeObject {
   const cores = random.oneOf([1, 2]);
   const cpu = { sockets: 1, cores, threads: 2, dedicatedCpuPlacement: true, isolateEmulatorThread: true };

@@ -6,22 +6,16 @@ import { type Ground, startWorld, type World } from './world/world.ts';
 /** Seconds within which every waiting VM must be placed after the fault. */
 export const LIMITS: Readonly<Record<Ground, number>> = { sandbox: 30, real: 90 };
 
-/** The result of a scenario. */
 export interface Outcome {
-  /** Violations. */
   readonly problems: readonly string[];
-  /** Figures of the run. */
   readonly notes: readonly string[];
-  /** The directory of the logs; undefined if none were kept. */
   readonly logs: string | undefined;
 }
 
 export interface PlayOptions {
   readonly ground: Ground;
   readonly seed: number;
-  /** The number of VMs to run. */
   readonly vms: number;
-  /** Called at intervals with the progress. */
   readonly progress?: (text: string) => void;
 }
 
@@ -29,7 +23,6 @@ const PROGRESS_SECONDS = 20;
 /** The share of VMs that run before the fault starts. */
 const BEFORE = 0.1;
 
-/** Plays one scenario in its own cluster. */
 export async function play(scenario: Scenario, { ground, seed, vms, progress }: PlayOptions): Promise<Outcome> {
   const problems: string[] = [];
   const notes: string[] = [];

@@ -13,16 +13,13 @@ export interface Played {
 }
 export interface PlayOptions {
   readonly seed: number;
-  /** The number of inputs; endless if only the time is limited. */
   readonly runs: number;
   readonly seconds?: number;
   /** Limits also the memory for each input. It depends on the heap: only a process of its own can use it. */
   readonly holdMemory?: boolean;
 }
-/** A target with any kind of inputs. */
 export interface Playable extends Pick<Target, 'name' | 'about'> {
   play(options: PlayOptions): Promise<Played>;
-  /** Judges a saved input. @throws Error as before the correction */
   judgeCase(input: unknown): Promise<Verdict>;
 }
 export function playable<I>(target: Target<I>): Playable {
@@ -31,7 +28,6 @@ export function playable<I>(target: Target<I>): Playable {
     name,
     about,
     play: (options) => play(target, options),
-    // Cases are generated inputs.
     judgeCase: async (input) => target.judge(input as I),
   };
 }
@@ -50,10 +46,7 @@ async function play<I>(target: Target<I>, { seed, runs, seconds, holdMemory = fa
   const failure = details.failed ? { input: details.counterexample?.[0], why } : undefined;
   return { runs: details.numRuns, counts, failure };
 }
-/**
- * The limits of a parser and its oracle for an input of this length. They are wide, because only orders of magnitude
- * matter.
- */
+/** Limits of a parser and its oracle for an input of this length; wide, as only orders of magnitude matter. */
 const MILLISECONDS = { base: 200, each: 0.02 };
 const BYTES = { base: 48 * 2 ** 20, each: 2000 };
 /** CPU time, so that other programs do not count. Garbage collection does: the best of several tries counts. */
@@ -79,7 +72,6 @@ async function judgeWithinBounds<I>(target: Target<I>, input: I, holdMemory: boo
   const used = `${least.time.toFixed(0)} ms and ${(least.memory / 2 ** 20).toFixed(0)} MiB`;
   throw new Error(`took ${used} for ${size} characters`);
 }
-/** An input that was once judged wrong, kept as a regression test. */
 export interface Case {
   readonly file: string;
   readonly why: string;
@@ -93,7 +85,6 @@ export function casesOf(target: string): Case[] {
     .sort()
     .map((file) => ({ file, ...(JSON.parse(readFileSync(join(folder, file), 'utf8')) as Omit<Case, 'file'>) }));
 }
-/** Saves an input. Returns the file's path. */
 export function keepCase(target: string, { why, input }: Omit<Case, 'file'>): string {
   const content = `${JSON.stringify({ why, input }, null, 2)}\n`;
   const name = createHash('sha256').update(JSON.stringify(input)).digest('hex').slice(0, 12);
@@ -104,29 +95,21 @@ export function keepCase(target: string, { why, input }: Omit<Case, 'file'>): st
 }
 /** The outcome of one input: accepted, or refused as the parser's contract says. */
 export type Verdict = 'accepted' | 'refused';
-/** A parser, its inputs, and the check of its answers. */
 export interface Target<I = unknown> {
   readonly name: string;
   readonly about: string;
-  /** Inputs are JSON, so that one can be saved as a case. */
   readonly inputs: fc.Arbitrary<I>;
-  /** @throws Error if the parser violated its contract */
   judge(input: I): Verdict | Promise<Verdict>;
 }
-/** A target that generates and judges in another process. */
 export interface ForeignTarget {
   readonly name: string;
   readonly about: string;
-  /** The reason why it cannot run here; undefined if it can. */
   missing(): string | undefined;
   play(runs: number, seed: number): { readonly runs: number; readonly problems: readonly string[] };
 }
 /** Maximum characters of a message for any input: two quotations of 80, escaped, and the words. */
 const MAX_MESSAGE_CHARACTERS = 1500;
-/**
- * Calls the parser. An exception must be its own error, with a useful message of limited length.
- * @returns the parsed value, or undefined if the input was refused
- */
+/** Calls the parser: an exception must be its own error, with a useful message. @returns undefined if it refused */
 export function parsedOrRefused<T>(
   parse: () => T,
   ...refusals: readonly (string | (abstract new (...args: never[]) => Error))[]

@@ -1,6 +1,5 @@
 import fc from 'fast-check';
 
-/** A change of a text: kind, place and content. */
 interface Change {
   readonly how: 'insert' | 'replace' | 'delete' | 'double' | 'repeat' | 'cut';
   readonly at: number;
@@ -11,20 +10,8 @@ interface Change {
 /** Characters that confuse parsers: ends, signs, digits of other scripts, halves of pairs, control characters. */
 const ODD = ['', ...' \n\t\0-+,:^="\'\\[]{}/@#$'];
 const ODDER = [
-  '0',
-  '-1',
-  '65535',
-  '65536',
-  '4294967296',
-  '1e9',
-  '0x1',
-  '٣',
-  '\ud800',
-  '\u2028',
-  'é',
-  '__proto__',
-  'null',
-  'all',
+  ...['0', '-1', '65535', '65536', '4294967296', '1e9', '0x1', '٣'],
+  ...['\ud800', '\u2028', 'é', '__proto__', 'null', 'all'],
 ];
 const MAX_REPEATS = 2000;
 /** Longer texts show nothing new and take time. */
@@ -70,7 +57,6 @@ function apply(text: string, { how, at, length, text: other }: Change): string {
   }
 }
 
-/** A text that repeats the same piece up to the given length. */
 export interface Repeated {
   readonly head?: string;
   /** By its index, if pieces differ. */
@@ -81,32 +67,18 @@ export interface Repeated {
   readonly closing?: string;
 }
 
-/**
- * Long runs of characters that parsers count, search or skip: digits, separators, escapes, brackets, quotes, blanks.
- */
+/** Long runs of what parsers count, search or skip: digits, separators, escapes, brackets, quotes, blanks. */
 const RUNS: readonly string[] = [
   ...'09,:;-^=.@/#[]{}"\'\\ \n\t\0é',
-  '\\"',
-  '\\u0041',
-  '[]',
-  '{}',
-  '{"a":',
-  '"a",',
-  '0-',
-  '- ',
-  '\r\n',
+  ...['\\"', '\\u0041', '[]', '{}', '{"a":', '"a",', '0-', '- ', '\r\n'],
 ];
-/** One in this many inputs is long. */
 const LONG = 20;
 
 /** Lengths up to the longest, with the same frequency for each order of magnitude. */
 const lengthUpTo = (longest: number): fc.Arbitrary<number> =>
   fc.integer({ min: 0, max: 1000 }).map((part) => Math.floor(longest ** (part / 1000)));
 
-/**
- * The given inputs, and some that make the parser work for long: one piece repeated, alone or within an input, up to
- * this many characters.
- */
+/** The inputs, and some that take a parser long: one piece repeated, alone or inside an input, up to this length. */
 export function withLong(
   inputs: fc.Arbitrary<string>,
   longest: number,
@@ -135,7 +107,6 @@ function grow([{ head = '', piece, joint = '', tail = '', closing = '' }, length
   return head + pieces.join(joint) + closing.repeat(pieces.length) + tail;
 }
 
-/** A text that arrives in pieces. */
 export interface Stream {
   readonly text: string;
   /** The places where it is cut, as fractions of its length. */

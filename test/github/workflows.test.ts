@@ -34,7 +34,6 @@ const jobs = workflows.flatMap(({ name, workflow }) =>
 );
 const steps = jobs.flatMap(({ id, steps: own }) => own.map((step) => ({ id, ...step })));
 
-/** The jobs with write permissions. All other jobs only read the checkout. */
 const WRITES: Readonly<Record<string, readonly string[]>> = {
   'codeql.yml: analyze': ['security-events'],
   'release.yml: images': ['id-token', 'packages'],
@@ -43,7 +42,6 @@ const WRITES: Readonly<Record<string, readonly string[]>> = {
   'scorecard.yml: analyze': ['id-token', 'security-events'],
 };
 
-/** Programs that a step may call directly. */
 const PROGRAMS = ['apt-get', 'echo', 'gh'];
 
 /** Actions that are named by their major version, because their digest was not available. */
@@ -58,7 +56,6 @@ const BY_MAJOR = [
   'sigstore/cosign-installer@v3',
 ];
 
-/** The fault of a command in a step. */
 function faultOf(command: string): string | undefined {
   const [program = '', ...words] = command.split(/\s+/);
   if (program === 'npm') {

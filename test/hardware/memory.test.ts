@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import { readMemory } from '../../hardware/memory.ts';
 import { tempDirectories, writeTree } from '../support/files.ts';
 
@@ -11,15 +12,13 @@ describe('memory from sysfs', () => {
 
   const node = (id: number, kibibytes: number, distance: string, pages: Readonly<Record<string, number>> = {}) => {
     const directory = `devices/system/node/node${id}`;
-    const counts = Object.entries(pages).map(([size, count]) => [
-      `${directory}/hugepages/hugepages-${size}/nr_hugepages`,
-      `${count}\n`,
-    ]);
-    writeTree(root, {
-      [`${directory}/meminfo`]: `Node ${id} MemTotal:       ${kibibytes} kB\nNode ${id} MemFree: 1 kB\n`,
-      [`${directory}/distance`]: `${distance}\n`,
-      ...Object.fromEntries(counts),
+    writeTree(join(root, directory), {
+      meminfo: `Node ${id} MemTotal:       ${kibibytes} kB\nNode ${id} MemFree: 1 kB\n`,
+      distance: `${distance}\n`,
     });
+    for (const [size, count] of Object.entries(pages)) {
+      writeTree(join(root, directory, `hugepages/hugepages-${size}`), { nr_hugepages: `${count}\n` });
+    }
   };
 
   it('has sizes in bytes of every node, including those without CPUs, and distances between nodes with CPUs', async () => {

@@ -1,8 +1,8 @@
 import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { cp, mkdir, readFile, realpath, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { aptOptions, debianSources, debianSuite } from './support.ts';
 
 const run = promisify(execFile);
 
@@ -20,18 +20,13 @@ const BUILD_PACKAGES = [
 /** The libraries of Node.js. */
 const RUN_PACKAGES = ['libc6', 'libgcc-s1', 'libstdc++6'];
 
-/** Runs buildah. @returns its output */
 export type Buildah = (...args: string[]) => Promise<string>;
 
-/** Names of images; each is created at its first use. */
 export interface Bases {
-  /** With compilers, and this machine's Node.js and npm. */
   builds(architecture: ImageArchitecture): Promise<string>;
-  /** With Node.js and its libraries, like distroless. */
   runs(architecture: ImageArchitecture): Promise<string>;
 }
 
-/** Base images of Debian's packages, with the machine's settings of apt. */
 export function createBases(directory: string, buildah: Buildah): Bases {
   const made = new Map<string, Promise<string>>();
   const once = (name: string, make: (name: string) => Promise<void>): Promise<string> => {
@@ -92,10 +87,7 @@ export function createBases(directory: string, buildah: Buildah): Bases {
   };
 }
 
-/**
- * Node.js where the base of the Dockerfile has it: this machine's, or for another architecture the same major version
- * from npm.
- */
+/** Where the Dockerfile's base has it: this machine's, or the same major version for another architecture from npm. */
 async function addNode(tree: string, architecture: ImageArchitecture, directory: string): Promise<void> {
   await mkdir(join(tree, 'nodejs/bin'), { recursive: true });
   const node = join(tree, 'nodejs/bin/node');
@@ -119,4 +111,22 @@ async function addNpm(tree: string): Promise<void> {
   const trust = authorities === undefined ? '' : 'NODE_EXTRA_CA_CERTS=/etc/extra-authorities.pem ';
   const script = `#!/bin/sh\n${trust}exec node /usr/local/lib/npm/bin/npm-cli.js "$@"\n`;
   await writeFile(join(tree, 'usr/local/bin/npm'), script, { mode: 0o755 });
+}
+
+async function debianSuite(): Promise<string> {
+  const text = await readFile('/etc/os-release', 'utf8');
+  return /^VERSION_CODENAME=(.*)$/m.exec(text)?.[1] ?? 'stable';
+}
+
+async function debianSources(): Promise<string[]> {
+  return ['/etc/apt/sources.list.d/debian.sources', '/etc/apt/sources.list']
+    .filter((path) => existsSync(path))
+    .slice(0, 1);
+}
+
+async function aptOptions(): Promise<string[]> {
+  const { stdout } = await run('apt-config', ['dump', 'Acquire']);
+  return stdout
+    .split('\n')
+    .filter((line) => /^Acquire::(https?::Proxy|https?::CAInfo|Check-)/i.test(line) && !line.includes('""'));
 }

@@ -9,12 +9,10 @@ import { type Buildah, createBases, type ImageArchitecture } from './bases-fixtu
 const run = promisify(execFile);
 const LARGEST_OUTPUT = 64 * 1024 * 1024;
 
-/** A container engine with its own storage: buildah, without namespaces and without a registry. */
 export type Engine = Awaited<ReturnType<typeof createEngine>>;
 
 export interface BuiltImage {
   readonly id: string;
-  /** The digest of its manifest. */
   readonly digest: string;
   /** Bytes of its layers, without those of its base. */
   readonly added: number;
@@ -46,7 +44,6 @@ export async function createEngine() {
   const inspect = async (image: string) => JSON.parse(await buildah('inspect', '--type=image', image)) as Inspected;
 
   return {
-    /** Builds a target of the repository's Dockerfile; the stages of an earlier target are not built again. */
     async build(target: string, architecture: ImageArchitecture): Promise<BuiltImage> {
       const runBase = await bases.runs(architecture);
       const args = { BUILD_BASE: await bases.builds(architecture), RUN_BASE: runBase, NPM_CONFIG_REGISTRY: registry };
@@ -61,13 +58,11 @@ export async function createEngine() {
       const added = layerBytes(found) - layerBytes(await inspect(runBase));
       return { id: found.FromImageID, digest: found.FromImageDigest, added, config: found.OCIv1.config };
     },
-    /** Removes images and their stages: the next build runs every step again. The bases stay. */
     async forget(images: readonly BuiltImage[]) {
       await buildah('rmi', '--force', ...new Set(images.map(({ id }) => id)));
       // Intermediate images have no name.
       await buildah('rmi', '--prune', '--force');
     },
-    /** Runs an image's entry point with arguments. @returns its output */
     async start({ id, config }: BuiltImage, ...args: string[]) {
       const container = await buildah('from', '--pull-never', id);
       try {
@@ -76,7 +71,6 @@ export async function createEngine() {
         await buildah('rm', container);
       }
     },
-    /** Copies an image's files into a folder. */
     async unpack({ id }: BuiltImage, target: string) {
       await mkdir(target, { recursive: true });
       const container = await buildah('from', '--pull-never', id);
@@ -96,7 +90,6 @@ function layerBytes({ Manifest }: Inspected): number {
   return layers.reduce((sum, { size }) => sum + size, 0);
 }
 
-/** Overlays cost a fraction of copies, if the file system supports them. */
 async function driverFor(places: readonly string[]): Promise<string> {
   const works = await run('buildah', [...places, '--storage-driver', 'overlay', 'from', 'scratch']).then(
     () => true,

@@ -14,13 +14,10 @@ const run = promisify(execFile);
 const NAMES = Object.keys(IMAGES);
 const AGENT = 'node-agent';
 const KOFFI = 'plumbline/node_modules/koffi';
-/** Machines in ELF headers, at byte 18. */
 const MACHINES = { amd64: 62, arm64: 183 } as const;
 const CPUS = { amd64: 'x64', arm64: 'arm64' } as const;
-/** Calls the C library through koffi. */
 const callBy = (koffi: string) =>
   `require('${koffi}').load('libc.so.6').func('int getpid()')() > 0 || process.exit(1); console.log('called')`;
-/** The gate's message for a caller that is not a container runtime. */
 const NO_CALL = /required env variables \[CNI_COMMAND\] missing/;
 
 describe('images that buildah builds from the Dockerfile', function () {

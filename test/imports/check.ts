@@ -1,6 +1,5 @@
 import { dirname } from 'node:path';
-import { cruise, type ICruiseResult } from 'dependency-cruiser';
-import { forbiddenImports } from './forbidden.ts';
+import { cruise, type ICruiseResult, type IForbiddenRuleType } from 'dependency-cruiser';
 import type { ImportRule } from './rules.ts';
 
 interface Import {
@@ -11,7 +10,6 @@ interface Import {
 /** Top folders whose folders may import each other in a circle. */
 const CIRCLES_ALLOWED: readonly string[] = ['test'];
 
-/** Every import below the root that breaks a rule, and every circle of files or folders. */
 export async function faultsIn(root: string, rules: readonly ImportRule[]): Promise<string[]> {
   const tops = rules.filter(({ folder, may }) => may !== undefined && !folder.includes('/'));
   const result = await cruise(
@@ -63,4 +61,67 @@ function reachable(start: string, targets: ReadonlyMap<string, ReadonlySet<strin
     }
   }
   return folders;
+}
+
+const escaped = (text: string) => text.replaceAll(/[.\\]/g, String.raw`\$&`);
+const below = (folders: readonly string[]) => `^(?:${folders.map(escaped).join('|')})/`;
+
+const ofChild = (folder: string, child: string) =>
+  child === '.' ? `^${escaped(folder)}/[^/]+$` : `^${escaped(`${folder}/${child}`)}/`;
+
+function forbiddenImports(rules: readonly ImportRule[]): IForbiddenRuleType[] {
+  return [
+    {
+      name: 'circle of files by value',
+      from: {},
+      to: { circular: true, viaOnly: { dependencyTypesNot: ['type-only'] } },
+    },
+    // The lab has one circle by type: its recording knows the play, whose parts read the recording.
+    { name: 'circle of files', from: { pathNot: '^test/lab/' }, to: { circular: true } },
+    ...rules.flatMap((rule) => [...foldersOf(rule, rules), ...packagesOf(rule), ...floorsOf(rule)]),
+  ];
+}
+
+function foldersOf({ folder, may }: ImportRule, rules: readonly ImportRule[]): IForbiddenRuleType[] {
+  if (may === undefined || may === '*') return [];
+  const inner = rules.filter((rule) => rule.may !== undefined && rule.folder.startsWith(`${folder}/`));
+  const from = {
+    path: below([folder]),
+    ...(inner.length > 0 && { pathNot: below(inner.map((rule) => rule.folder)) }),
+  };
+  const allowed = [below([folder, ...may]), '^package\\.json$'];
+  const name = `${folder}/ may import ${may.length === 0 ? 'nothing of ours' : `${may.join(', ')} only`}`;
+  return [{ name, from, to: { dependencyTypes: ['local'], pathNot: allowed } }];
+}
+
+function packagesOf({ folder, packages }: ImportRule): IForbiddenRuleType[] {
+  if (packages === undefined) return [];
+  const allowed = `^(?:node_modules/)?(?:${packages.map(escaped).join('|')})(?:/|$)`;
+  return [
+    {
+      name: `${folder}/ may import the packages ${packages.join(', ')} only`,
+      from: { path: below([folder]) },
+      to: { dependencyTypesNot: ['local'], pathNot: allowed },
+    },
+  ];
+}
+
+function floorsOf({ folder, floors = [] }: ImportRule): IForbiddenRuleType[] {
+  const children = floors.map((floor) => floor.split(' '));
+  return children.flatMap((floor, rank) =>
+    floor.flatMap((child): IForbiddenRuleType[] => {
+      const others = children
+        .slice(rank)
+        .flat()
+        .filter((other) => other !== child);
+      if (others.length === 0) return [];
+      return [
+        {
+          name: `the floors of ${folder}/ are ${floors.join(' < ')}`,
+          from: { path: ofChild(folder, child) },
+          to: { path: others.map((other) => ofChild(folder, other)) },
+        },
+      ];
+    }),
+  );
 }

@@ -1,9 +1,6 @@
 /** The allowed imports of the files in a folder. They may always import each other, unless `floors` restricts it. */
 export interface ImportRule {
-  /**
-   * Path below the repository's root. The rules of every folder around a file apply, and the `may` of the innermost
-   * one.
-   */
+  /** Path below the root. The rules of every folder around a file apply, and the `may` of the innermost one. */
   readonly folder: string;
   /** Other top folders of the project; '*' for all. Omitted if the rule of the enclosing folder defines it. */
   readonly may?: readonly string[] | '*';
@@ -65,7 +62,7 @@ export const RULES: readonly ImportRule[] = [
       'extender',
       'agent explain',
       'doctor drain',
-      'completion console cpu-mask demo import interference ovs qemu simulate status top topology verify version vm',
+      'completion console cpu-mask demo interference ovs qemu simulate status top topology verify version vm',
       'bug-report',
       '.',
     ],

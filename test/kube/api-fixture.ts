@@ -31,10 +31,7 @@ export function kubeconfigText(cluster: object, user: object): string {
 /** A sandbox API server and a client of it. */
 export async function startApi(options: ConstructorParameters<typeof ApiServer>[0] = {}): Promise<ApiFixture> {
   const folder = await mkdtemp(join(tmpdir(), 'plumbline-kube-'));
-  const server = new ApiServer({
-    tokens: { [TOKEN]: { username: 'admin', groups: ['system:masters'] } },
-    ...options,
-  });
+  const server = new ApiServer({ tokens: { [TOKEN]: { username: 'admin', groups: ['system:masters'] } }, ...options });
   await server.start();
   const file = join(folder, 'kubeconfig');
   await writeFile(file, kubeconfig({ server: server.url, ca: server.ca, token: TOKEN }));

@@ -26,15 +26,12 @@ describe('API calls', () => {
   });
 
   it('report the reason of a signal that ended the request', () => {
-    const aborted = Object.assign(new Error('The operation was aborted'), {
-      name: 'AbortError',
-      cause: new Error('no answer within 2 s'),
-    });
-    assert.equal(unreachable('GET', '/p', aborted).message, 'GET /p: no answer within 2 s');
-    const refused = Object.assign(new Error('connect ECONNREFUSED'), { cause: new Error('inner') });
-    assert.equal(unreachable('GET', '/p', refused).message, 'GET /p: connect ECONNREFUSED');
-    const bare = Object.assign(new Error('aborted'), { name: 'AbortError' });
-    assert.equal(unreachable('GET', '/p', bare).message, 'GET /p: aborted');
+    const of = (message: string, more: object) =>
+      unreachable('GET', '/p', Object.assign(new Error(message), more)).message;
+    const cause = new Error('no answer within 2 s');
+    assert.equal(of('The operation was aborted', { name: 'AbortError', cause }), 'GET /p: no answer within 2 s');
+    assert.equal(of('connect ECONNREFUSED', { cause }), 'GET /p: connect ECONNREFUSED');
+    assert.equal(of('aborted', { name: 'AbortError' }), 'GET /p: aborted');
   });
 
   it('do not read the rest of an answer that is too large', async () => {
@@ -55,10 +52,8 @@ describe('API calls', () => {
       yield Buffer.alloc(last, 'x');
     };
     assert.equal((await readText(answer(1024 * 1024))).length, 16 * 1024 * 1024);
-    await assert.rejects(readText(answer(1024 * 1024 + 1)), {
-      status: 0,
-      message: 'the answer is larger than 16777216 bytes',
-    });
+    const tooLarge = { status: 0, message: 'the answer is larger than 16777216 bytes' };
+    await assert.rejects(readText(answer(1024 * 1024 + 1)), tooLarge);
   });
 });
 

@@ -3,9 +3,9 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer as createHttpServer } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import { type AddressInfo, connect, createServer } from 'node:net';
+import { type AddressInfo, connect, createServer, type Server } from 'node:net';
 import { join } from 'node:path';
-import { Readable } from 'node:stream';
+import { type Duplex, Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import type { TLSSocket } from 'node:tls';
 import { createKubeClient } from '../../kube/api-transport.ts';
@@ -37,14 +37,16 @@ const credentials = ({ cert, key }: KeyedCertificate) => ({
   'client-certificate-data': data(cert),
   'client-key-data': data(key),
 });
-/** The outcome is the common name of the client that the server saw, `none`; or why nothing was sent. */
-const CASES: readonly (readonly [
+type Case = readonly [
   title: string,
   serving: KeyedCertificate,
   cluster: object,
   outcome: string | RegExp,
   user?: object,
-])[] = [
+];
+const withKeyOf = (other: KeyedCertificate) => ({ ...credentials(me), 'client-key-data': data(other.key) });
+/** The outcome is the common name of the client that the server saw, `none`; or why nothing was sent. */
+const CASES: readonly Case[] = [
   ['a valid chain', valid, TRUSTED, 'none'],
   ['a foreign CA', valid, FOREIGN, /unable to verify|self-signed/],
   ['an expired certificate', expired, TRUSTED, /certificate has expired/],
@@ -53,13 +55,7 @@ const CASES: readonly (readonly [
   ['insecure-skip-tls-verify with any certificate', expired, { 'insecure-skip-tls-verify': true }, 'none'],
   ['a client certificate', valid, TRUSTED, 'me', credentials(me)],
   ['a client certificate in files', valid, TRUSTED, 'me', { 'client-certificate': 'me.crt', 'client-key': 'me.key' }],
-  [
-    'a client certificate with another key',
-    valid,
-    TRUSTED,
-    /key values mismatch/,
-    { ...credentials(me), 'client-key-data': data(stranger.key) },
-  ],
+  ['a client certificate with another key', valid, TRUSTED, /key values mismatch/, withKeyOf(stranger)],
 ];
 const unreachableFor = (why: RegExp) => (error: unknown) => {
   assert.ok(error instanceof KubeError);
@@ -69,13 +65,16 @@ const unreachableFor = (why: RegExp) => (error: unknown) => {
 };
 describe('TLS to the API server', () => {
   const temp = tempDirectories();
-  const servers: { close(): unknown; closeAllConnections?(): void }[] = [];
+  const servers: (Server & { closeAllConnections?(): void })[] = [];
   after(() => {
-    for (const server of servers) {
-      server.close();
-      server.closeAllConnections?.();
-    }
+    for (const server of servers) server.close().closeAllConnections?.();
   });
+  /** Starts a server that ends after the tests. @returns its address */
+  const listen = async (server: Server) => {
+    servers.push(server);
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    return `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  };
 
   /** Answers with the common name of the client's certificate if the CA issued it. */
   const serve = async ({ cert, key }: KeyedCertificate) => {
@@ -86,26 +85,26 @@ describe('TLS to the API server', () => {
       const tls = socket as TLSSocket;
       response.end(JSON.stringify({ client: tls.authorized ? tls.getPeerCertificate().subject.CN : 'none' }));
     });
-    servers.push(server);
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    return { url: `https://127.0.0.1:${(server.address() as AddressInfo).port}`, requests: () => requests };
+    return { url: `https://${await listen(server)}`, requests: () => requests };
   };
 
+  /** Connects a proxy's client with an address, after this greeting. */
+  const tunnel = (client: Duplex, port: number, host: string, greeting: string | Buffer) => {
+    const upstream = connect(port, host, () => {
+      client.write(greeting);
+      client.pipe(upstream).pipe(client);
+    });
+    for (const socket of [client, upstream]) socket.on('error', () => undefined);
+  };
   /** An HTTP proxy, and the addresses to which it has connected. */
   const startProxy = async () => {
     const targets: string[] = [];
     const proxy = createHttpServer().on('connect', ({ url = '' }, client) => {
       targets.push(url);
       const { hostname, port } = new URL(`https://${url}`);
-      const upstream = connect(Number(port), hostname, () => {
-        client.write('HTTP/1.1 200 Connection established\r\n\r\n');
-        client.pipe(upstream).pipe(client);
-      });
-      for (const socket of [client, upstream]) socket.on('error', () => undefined);
+      tunnel(client, Number(port), hostname, 'HTTP/1.1 200 Connection established\r\n\r\n');
     });
-    servers.push(proxy);
-    await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
-    return { url: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`, targets };
+    return { url: `http://${await listen(proxy)}`, targets };
   };
   /** SOCKS 5 without a password: one greeting, one request to connect to an IPv4 address (RFC 1928). */
   const startSocksProxy = async () => {
@@ -116,25 +115,15 @@ describe('TLS to the API server', () => {
         client.once('data', (request) => {
           const [address, port] = [request.subarray(4, 8).join('.'), request.readUInt16BE(8)];
           targets.push(`${address}:${port}`);
-          const upstream = connect(port, address, () => {
-            client.write(Buffer.from([5, 0, 0, 1, 0, 0, 0, 0, 0, 0]));
-            client.pipe(upstream).pipe(client);
-          });
-          for (const socket of [client, upstream]) socket.on('error', () => undefined);
+          tunnel(client, port, address, Buffer.from([5, 0, 0, 1, 0, 0, 0, 0, 0, 0]));
         });
       });
     });
-    servers.push(proxy);
-    await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
-    return { url: `socks5://127.0.0.1:${(proxy.address() as AddressInfo).port}`, targets };
+    return { url: `socks5://${await listen(proxy)}`, targets };
   };
   const clientOf = (cluster: object, user: object = { token: 't' }) => {
     const root = temp();
-    writeTree(root, {
-      kubeconfig: kubeconfigText(cluster, user),
-      'me.crt': me.cert,
-      'me.key': me.key,
-    });
+    writeTree(root, { kubeconfig: kubeconfigText(cluster, user), 'me.crt': me.cert, 'me.key': me.key });
     return createKubeClient(kubeconfigAccess(join(root, 'kubeconfig')), 'test');
   };
 
@@ -209,31 +198,24 @@ describe('the API access of a daemon', () => {
     it('has the CA of the service account, and its token as the kubelet last wrote it', async () => {
       const directory = account();
       const access = await inPod(directory);
-      assert.deepEqual(await access.requestOptions(), {
-        ca: Buffer.from('CA'),
-        headers: { authorization: 'Bearer first' },
-      });
+      const first = { ca: Buffer.from('CA'), headers: { authorization: 'Bearer first' } };
+      assert.deepEqual(await access.requestOptions(), first);
       replaceFile(join(directory, 'token'), 'second\n');
       assert.deepEqual((await access.requestOptions()).headers, { authorization: 'Bearer second' });
       assert.deepEqual([access.token(), access.tokenFile], ['second', undefined]);
     });
 
     it('names a missing file of the service account', async () => {
-      await assert.rejects(
-        inPod(account({ token: 't' })),
-        isConfigError(/cannot read .*ca\.crt: .*; give --kubeconfig/),
-      );
+      const withoutCa = inPod(account({ token: 't' }));
+      await assert.rejects(withoutCa, isConfigError(/cannot read .*ca\.crt: .*; give --kubeconfig/));
       const access = await inPod(account({ 'ca.crt': 'CA' }));
       assert.throws(() => access.token(), isConfigError(/cannot read .*token/));
     });
 
     it('comes second to a kubeconfig', async () => {
       const directory = account();
-      const kubeconfig = join(directory, 'missing');
-      await assert.rejects(
-        apiAccess(kubeconfig, { serviceHost: '10.96.0.1', servicePort: 443, serviceAccount: directory }),
-        isConfigError(/missing/),
-      );
+      const pod = { serviceHost: '10.96.0.1', servicePort: 443, serviceAccount: directory };
+      await assert.rejects(apiAccess(join(directory, 'missing'), pod), isConfigError(/missing/));
     });
   });
 
@@ -260,10 +242,8 @@ describe('the API access of a daemon', () => {
     });
 
     it('refuses a credential plugin', async () => {
-      await assert.rejects(
-        access({ exec: { command: 'aws' } }),
-        isConfigError(/credential plugins are not supported here; use a token or a client certificate$/),
-      );
+      const message = /credential plugins are not supported here; use a token or a client certificate$/;
+      await assert.rejects(access({ exec: { command: 'aws' } }), isConfigError(message));
     });
   });
 });
@@ -294,12 +274,9 @@ describe('a daemon outside of a pod without --kubeconfig', function () {
       const ended = once(child, 'exit').then(([status]) => status as number | null);
       try {
         assert.equal(await Promise.race([ended, dialled]), 2);
-        assert.match(
-          await stderrText,
-          new RegExp(
-            `^plumbline-${name}: this is not a pod .*: give --kubeconfig\\n{"level":"fatal",.*"component":"${name}",.*"msg":"startup failed"}\\n$`,
-          ),
-        );
+        const line = `plumbline-${name}: this is not a pod .*: give --kubeconfig`;
+        const logLine = `{"level":"fatal",.*"component":"${name}",.*"msg":"startup failed"}`;
+        assert.match(await stderrText, new RegExp(`^${line}\\n${logLine}\\n$`));
       } finally {
         child.kill('SIGKILL');
         server.close();

@@ -7,18 +7,11 @@ import { recordingLogger } from '../support/logger.ts';
 interface Written {
   readonly path: string;
   readonly name: string;
-  readonly reason: string;
-  readonly message: string;
   readonly event: Record<string, unknown>;
 }
 
-const vm = (name: string): EventTarget => ({
-  apiVersion: 'kubevirt.io/v1',
-  kind: 'VirtualMachineInstance',
-  name,
-  namespace: 'tenants',
-  uid: `uid-${name}`,
-});
+const kubevirt = { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstance' };
+const vm = (name: string): EventTarget => ({ ...kubevirt, name, namespace: 'tenants', uid: `uid-${name}` });
 const text = (message = 'padded', reason = 'Padded') => ({ type: 'Normal', reason, message }) as const;
 
 describe('an Event recorder', () => {
@@ -38,16 +31,12 @@ describe('an Event recorder', () => {
     const { log, lines } = recordingLogger();
     const client = {
       async create(path: string, body: object) {
-        const event = structuredClone(body) as Written['event'] & {
-          metadata: { name: string };
-          reason: string;
-          message: string;
-        };
-        const { reason, message, metadata } = event;
-        written.push({ path, name: metadata.name, reason, message, event });
+        const event = structuredClone(body) as Written['event'] & { metadata: { name: string } };
+        const { name } = event.metadata;
+        written.push({ path, name, event });
         await fail();
-        if (stored.has(metadata.name)) throw new KubeError(409, 'AlreadyExists', 'exists');
-        stored.set(metadata.name, event);
+        if (stored.has(name)) throw new KubeError(409, 'AlreadyExists', 'exists');
+        stored.set(name, event);
       },
       async patch(path: string, type: string, changes: object) {
         assert.equal(type, 'application/merge-patch+json');
@@ -59,14 +48,8 @@ describe('an Event recorder', () => {
         stored.set(name, { ...event, ...changes });
       },
     } as unknown as KubeClient;
-    const recorder = new ApiEventRecorder({
-      client,
-      component: 'test',
-      ...(host && { host }),
-      log,
-      nowSeconds: () => now,
-    });
-    return { recorder, lines };
+    const options = { client, component: 'test', log, nowSeconds: () => now, ...(host && { host }) };
+    return { recorder: new ApiEventRecorder(options), lines };
   };
 
   /** The Events as `kubectl describe` lists them: by their last time, each with its count. */
@@ -113,11 +96,8 @@ describe('an Event recorder', () => {
         recorder.record(vm('a'), text());
         await pass(1);
       }
-      assert.equal(written.length, 1);
-      assert.deepEqual(
-        patches.map(({ count }) => count),
-        [60, 120],
-      );
+      const counts = patches.map(({ count }) => count);
+      assert.deepEqual([written.length, counts], [1, [60, 120]]);
       await recorder.flush();
       assert.deepEqual(described(), ['Padded padded x125']);
     });
@@ -157,14 +137,8 @@ describe('an Event recorder', () => {
       recorder.record(vm('a'), text('B'));
       for (let i = 0; i < 12; i++) await pass(10);
       assert.equal(written.length, 26);
-      assert.deepEqual(
-        lines.map(({ msg, failures }) => [msg, failures]),
-        [
-          ['writing an Event failed', 1],
-          ['writing an Event failed', 13],
-          ['writing an Event failed', 25],
-        ],
-      );
+      const logged = lines.map(({ msg, failures }) => `${msg}: ${failures}`);
+      assert.equal(logged.join(), 'writing an Event failed: 1,writing an Event failed: 13,writing an Event failed: 25');
       isAway = false;
       await pass(10);
       assert.deepEqual(described(), ['Padded A x1', 'Padded B x1']);
@@ -184,12 +158,11 @@ describe('an Event recorder', () => {
       assert.equal(written[1]?.name, written[0]?.name);
     });
 
-    const refusals: [number, string, number][] = [
+    for (const [status, reason, attempts] of [
       [403, 'Forbidden', 1],
       [429, 'TooManyRequests', 2],
       [500, 'InternalError', 2],
-    ];
-    for (const [status, reason, attempts] of refusals) {
+    ] as const) {
       it(`makes ${attempts} attempts in 10 s after ${status}`, async () => {
         const { recorder } = start(async () => {
           throw new KubeError(status, reason, 'no');
@@ -222,14 +195,11 @@ describe('an Event recorder', () => {
     mock.timers.reset();
     const [ofVm, ofNode] = written;
     assert.equal(ofVm?.path, '/api/v1/namespaces/tenants/events');
+    const name = `a.${(Date.UTC(2026, 0, 2, 3, 4, 5, 678) * 1000).toString(16)}`;
     assert.deepEqual(ofVm.event, {
       apiVersion: 'v1',
       kind: 'Event',
-      metadata: {
-        name: `a.${(Date.UTC(2026, 0, 2, 3, 4, 5, 678) * 1000).toString(16)}`,
-        namespace: 'tenants',
-        labels: { 'plumbline.dev/component': 'test' },
-      },
+      metadata: { name, namespace: 'tenants', labels: { 'plumbline.dev/component': 'test' } },
       involvedObject: vm('a'),
       type: 'Normal',
       reason: 'PaddedToWholeCores',

@@ -22,6 +22,7 @@ import { FakeKubelet } from '../node-agent/kubelet-stand-in.ts';
 import { eventually } from '../support/eventually.ts';
 import { tempDirectories } from '../support/files.ts';
 import { podResourcesOf } from '../support/pod-resources.ts';
+import { until } from '../support/until.ts';
 
 const SITE = { method: 'List', socketPath: '/run/kubelet.sock' };
 describe('a unary call to the kubelet', () => {
@@ -33,22 +34,14 @@ describe('a unary call to the kubelet', () => {
     const sent: { deadline: number }[] = [];
     let cancelled = 0;
     let answer: (error: ServiceError | null, response?: string) => void = () => assert.fail('nothing was sent');
-    const result = unary<object, string>(
-      SITE,
-      {},
-      (_request, _metadata, options, done) => {
-        sent.push(options);
-        answer = done;
-        return { cancel: () => cancelled++ } as unknown as ClientUnaryCall;
-      },
-      limits,
-    );
-    return {
-      sent,
-      result,
-      answer: (...parameters: Parameters<typeof answer>) => answer(...parameters),
-      cancelled: () => cancelled,
+    const send: Parameters<typeof unary<object, string>>[2] = (_request, _metadata, options, done) => {
+      sent.push(options);
+      answer = done;
+      return { cancel: () => cancelled++ } as unknown as ClientUnaryCall;
     };
+    const result = unary<object, string>(SITE, {}, send, limits);
+    const reply = (...parameters: Parameters<typeof answer>) => answer(...parameters);
+    return { sent, result, answer: reply, cancelled: () => cancelled };
   };
 
   it('has a deadline of 5 s, or the given one', () => {
@@ -136,9 +129,8 @@ describe('a gRPC server', () => {
     writeFileSync(file, '');
     const server = new Server(SERVER_OPTIONS);
     const path = join(file, 'kubelet.sock');
-    await assert.rejects(bindUnix(server, path), (error: Error) =>
-      error.message.startsWith(`cannot listen on ${path}: `),
-    );
+    const isNamed = ({ message }: Error) => message.startsWith(`cannot listen on ${path}: `);
+    await assert.rejects(bindUnix(server, path), isNamed);
     server.forceShutdown();
   });
 
@@ -149,14 +141,12 @@ describe('a gRPC server', () => {
   ] as const) {
     it(label, async () => {
       let forced = 0;
-      let end = (): void => assert.fail('the server does not shut down');
-      const server = {
-        forceShutdown: () => forced++,
-        tryShutdown: (done: () => void) => {
-          end = done;
-        },
-      } as unknown as Server;
       let isOver = false;
+      let end = (): void => assert.fail('the server does not shut down');
+      const tryShutdown = (done: () => void) => {
+        end = done;
+      };
+      const server = { forceShutdown: () => forced++, tryShutdown } as unknown as Server;
       const closed = closeServer(server, grace).then(() => {
         isOver = true;
       });
@@ -193,12 +183,7 @@ describe('the sockets of the kubelet', () => {
     await kubelet.stop();
     await assert.rejects(client.list(), hasCode('unavailable'));
     await kubelet.start();
-    const lists = () =>
-      client.list().then(
-        () => true,
-        () => false,
-      );
-    await eventually(lists, 'the client connects again');
+    await until('the client connects again', () => client.list());
     client.close();
     await kubelet.stop();
   });
@@ -226,12 +211,11 @@ describe('the sockets of the kubelet', () => {
 
   it('take the registration of a device plugin with the version of the API, and its connection is closed', async () => {
     const registered: RegisterRequest[] = [];
-    server.addService(RegistrationService, {
-      register: unaryHandler((sent: RegisterRequest): Empty => {
-        registered.push(sent);
-        return {};
-      }),
-    });
+    const register = (sent: RegisterRequest): Empty => {
+      registered.push(sent);
+      return {};
+    };
+    server.addService(RegistrationService, { register: unaryHandler(register) });
     await bindUnix(server, socket);
     const pipes = () => process.getActiveResourcesInfo().filter((kind) => kind === 'PipeWrap').length;
     const before = pipes();

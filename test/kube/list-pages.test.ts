@@ -18,9 +18,9 @@ function listOf(sizes: readonly number[]) {
   };
   return { client: { get } as PagesOptions['client'], requests };
 }
-const listAll = async (client: PagesOptions['client'], page: number) => {
+const listAll = async (client: PagesOptions['client'], page: number, more: Partial<PagesOptions> = {}) => {
   const all: unknown[] = [];
-  for await (const { items } of pagesOf({ client, path: '/x', page })) all.push(...(items ?? []));
+  for await (const { items } of pagesOf({ client, path: '/x', page, ...more })) all.push(...(items ?? []));
   return all;
 };
 describe('the pages of a list', () => {
@@ -36,22 +36,15 @@ describe('the pages of a list', () => {
   it('may have 16 MiB with one object, otherwise 2 MiB', async () => {
     const { client, requests } = listOf([15 * MIB, 1]);
     assert.deepEqual(await listAll(client, 4), [15 * MIB, 1]);
-    assert.deepEqual(
-      requests.slice(0, 2).map(({ limit, largest }) => [limit, largest / MIB]),
-      [
-        [4, 2],
-        [1, 16],
-      ],
-    );
+    const limits = requests.slice(0, 2).map(({ limit, largest }) => `${limit}: ${largest / MIB} MiB`);
+    assert.deepEqual(limits, ['4: 2 MiB', '1: 16 MiB']);
   });
 
   it('fail for one object above 16 MiB, without a retry', async () => {
     const { client, requests } = listOf([17 * MIB]);
     await assert.rejects(listAll(client, 4), { reason: 'TooLarge' });
-    assert.deepEqual(
-      requests.map(({ limit }) => limit),
-      [4, 1],
-    );
+    const limits = requests.map(({ limit }) => limit);
+    assert.deepEqual(limits, [4, 1]);
   });
 
   it('fail at once for any other error', async () => {
@@ -71,14 +64,7 @@ describe('the pages of a list', () => {
       requests.push([path, options]);
       return { metadata: { resourceVersion: '7' }, items: null };
     };
-    for await (const _ of pagesOf({
-      client: { get },
-      path: '/x',
-      query: { labelSelector: 'a=b' },
-      page: 10,
-      signal,
-      timeout: 7,
-    }));
+    await listAll({ get }, 10, { query: { labelSelector: 'a=b' }, signal, timeout: 7 });
     const query = { labelSelector: 'a=b', limit: 10, continue: undefined };
     assert.deepEqual(requests, [['/x', { signal, largest: 2 * MIB, timeout: 7, query }]]);
   });
@@ -86,9 +72,7 @@ describe('the pages of a list', () => {
   it('have at least one object, and shrink again if they grew too far, then for twice as many pages', async () => {
     const { client, requests } = listOf([...Array(4).fill(MIB * 1.5), ...Array(12).fill(1)]);
     assert.equal((await listAll(client, 3)).length, 16);
-    assert.deepEqual(
-      requests.map(({ limit }) => limit),
-      [3, 1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2],
-    );
+    const limits = requests.map(({ limit }) => limit);
+    assert.deepEqual(limits, [3, 1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2]);
   });
 });

@@ -63,10 +63,7 @@ function gate() {
 
 export type ScriptedLists = ReturnType<typeof scriptedLists>;
 
-/**
- * An API server that has these lists and no others, without a network.
- * @param held paths whose lists are answered when they are released
- */
+/** Has these lists and no others, without a network. @param held paths whose lists wait until they are released */
 export function scriptedLists(lists: Readonly<Record<string, readonly object[]>>, held: string[] = []) {
   const listCalls: ListCall[] = [];
   const gates = new Map(held.map((path) => [path, gate()]));

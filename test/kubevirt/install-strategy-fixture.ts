@@ -3,25 +3,20 @@ import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import type { KubeClient } from '../../kube/client.ts';
 import type { ControlPlane, KubernetesObject } from '../real/control-plane-stage.ts';
-import { callOf, isWebhookConfiguration } from '../real/demo/webhook-configurations-fixture.ts';
-import { objectsOf } from '../real/install/rendered-fixture.ts';
+import { callOf, isWebhookConfiguration, objectsOf } from '../real/install/rendered-fixture.ts';
 import { pathOf } from '../support/parts.ts';
 
-/** The namespace of KubeVirt. */
 export const KUBEVIRT = 'kubevirt';
 /** The tag of the images, which nothing pulls. The programs may be of another release. */
 export const VERSION = 'v1.9.0';
 const program = (name: string) => join(pathOf('kubevirt'), name);
-/** The definition of KubeVirt's own CR, from KubeVirt's generator. */
 export function definitionOfTheCr(): KubernetesObject[] {
   return objectsOf(execFileSync(program('resource-generator'), ['--type=kv'], { encoding: 'utf8' }));
 }
 export interface InstallStrategyOptions {
   readonly client: KubeClient;
   readonly kubeconfig: string;
-  /** The registry of the images. */
   readonly registry: string;
-  /** Additional deployment configuration of virt-operator. */
   readonly config?: object;
 }
 /**
@@ -69,10 +64,7 @@ export function reachable(objects: readonly KubernetesObject[], port: number, ca
   return [service, ...services, ...webhooks];
 }
 
-/**
- * Kinds of other products, objects that would run images, and unnecessary ones: the policies bind virt-handler to its
- * node.
- */
+/** Kinds of other products, images, and what is not needed: the policies bind virt-handler to its node. */
 const LEFT_OUT = new Set([
   'Deployment',
   'DaemonSet',
@@ -88,12 +80,10 @@ const LEFT_OUT = new Set([
 ]);
 /** Called only by virt-operator's own objects. */
 const OPERATOR_WEBHOOKS = 'virt-operator-validator';
-/** The objects that virt-operator installs, without the excluded ones. */
 export async function strategyOf({ client, adminKubeconfig: kubeconfig }: ControlPlane): Promise<KubernetesObject[]> {
   const objects = await installStrategy({ client, kubeconfig, registry: 'registry.example' });
   return objects.filter(({ kind, metadata }) => !LEFT_OUT.has(kind) && metadata.name !== OPERATOR_WEBHOOKS);
 }
-/** KubeVirt's CR with the feature gates of the cases, as after a complete deployment by virt-operator. */
 export function kubeVirtCr(spec: object): KubernetesObject & { readonly status: object } {
   return {
     apiVersion: 'kubevirt.io/v1',

@@ -5,7 +5,7 @@ import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import { writeCertificate } from '../real/certificates-fixture.ts';
 import { type ControlPlane, type KubernetesObject, namespaceOf } from '../real/control-plane-stage.ts';
 import type { KubeVirt } from '../real/demo/kubevirt-stand-in.ts';
-import { isWebhookConfiguration } from '../real/demo/webhook-configurations-fixture.ts';
+import { isWebhookConfiguration } from '../real/install/rendered-fixture.ts';
 import { FOREIGN_DEFINITIONS } from '../real/webhook/crds-fixture.ts';
 import { pathOf } from '../support/parts.ts';
 import { freePort, type Program, startProgram } from '../support/processes.ts';
@@ -13,10 +13,8 @@ import { until } from '../support/until.ts';
 import { definitionOfTheCr, KUBEVIRT, kubeVirtCr, reachable, strategyOf } from './install-strategy-fixture.ts';
 import { createVirtHandler } from './virt-handler-stand-in.ts';
 
-/** The names that virt-api requires in a client certificate, and virt-handler in virt-api's. */
 const HANDLER_CLIENT = 'kubevirt.io:system:client:virt-handler';
 const READY_SECONDS = 180;
-/** The settings of the cases beyond KubeVirt's defaults. */
 const CONFIGURATION = {
   developerConfiguration: {
     featureGates: [
@@ -49,7 +47,6 @@ const SPEC = {
   configuration: CONFIGURATION,
   workloadUpdateStrategy: { workloadUpdateMethods: ['LiveMigrate'] },
 };
-/** virt-api and virt-controller as processes with their own accounts, and a stand-in for every node's virt-handler. */
 export function createRealKubeVirt(): KubeVirt {
   let objects: readonly KubernetesObject[] = [];
   return {
@@ -108,7 +105,6 @@ export function createRealKubeVirt(): KubeVirt {
     },
   };
 }
-/** Waits until the API is served, new VMIs get their defaults, and virt-controller leads. */
 async function untilServed(plane: ControlPlane, programs: readonly Program[]): Promise<void> {
   const vmi = {
     apiVersion: 'kubevirt.io/v1',

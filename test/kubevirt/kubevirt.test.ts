@@ -1,10 +1,9 @@
 import { needs } from '../support/parts.ts';
 import { launcherCases } from './cases/launchers.ts';
-import { migrationCases, refusalCases } from './cases/migration.ts';
-import { featureCases, instancetypeCases, runningCases, startCases } from './cases/starts.ts';
+import { migrationCases } from './cases/migration.ts';
+import { startCases } from './cases/starts.ts';
 import { type KubeVirtStage, startKubeVirtStage } from './stage.ts';
 
-/** KubeVirt's own virt-api and virt-controller, on a real control plane. */
 describe('with the real KubeVirt', function () {
   needs('linux');
   needs('controlPlane');
@@ -21,14 +20,5 @@ describe('with the real KubeVirt', function () {
     if (stage === undefined) throw new Error('the stage has not been started');
     return stage;
   };
-  for (const cases of [
-    startCases,
-    runningCases,
-    featureCases,
-    instancetypeCases,
-    migrationCases,
-    refusalCases,
-    launcherCases,
-  ])
-    cases(started);
+  for (const cases of [startCases, migrationCases, launcherCases]) cases(started);
 });

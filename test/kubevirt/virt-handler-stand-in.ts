@@ -2,7 +2,7 @@ import { createKubeClient } from '../../kube/api-transport.ts';
 import { kubeconfigAccess } from '../../kube/kubeconfig.ts';
 import { PODS, VIRTUAL_MACHINE_INSTANCES } from '../../sandbox/api-server/built-in-types.ts';
 import { ApiError } from '../../sandbox/api-server/errors.ts';
-import type { EmulatedNode } from '../../sandbox/cluster/emulated-node.ts';
+import type { EmulatedNode } from '../../sandbox/cluster/cluster.ts';
 import { at, type JsonRecord, type KubeVmi, type ObjectCondition, setCondition } from '../../sandbox/objects.ts';
 import type { ControlPlane } from '../real/control-plane-stage.ts';
 import { silent } from '../support/logger.ts';
@@ -20,7 +20,6 @@ interface VirtHandler {
 
 interface VirtHandlerDeps {
   readonly plane: ControlPlane;
-  /** The administrator's client, which reads launchers. */
   readonly client: RemoteClient;
   readonly nodes: readonly EmulatedNode[];
   readonly onFault: (error: unknown) => void;
@@ -77,17 +76,13 @@ async function createNode(
   };
 }
 
-/**
- * virt-controller patches conditions only if they equal, null for null, those that it has read: Go writes a time that
- * is not set.
- */
+/** virt-controller patches only conditions that equal what it has read: Go writes null for a time that is not set. */
 function asGoWrites(condition: ObjectCondition): ObjectCondition {
   return Object.assign({ lastProbeTime: null }, condition);
 }
 
 const seconds = () => `${new Date().toISOString().slice(0, 19)}Z`;
 
-/** virt-handler's next state for a VMI on a node; undefined: unchanged. */
 function nextState(vmi: KubeVmi): ((draft: KubeVmi) => void) | undefined {
   const { status = {}, metadata } = vmi;
   if (metadata.deletionTimestamp) {
@@ -117,22 +112,17 @@ function begin(draft: KubeVmi): void {
   };
 }
 
-/** A migration whose target is ready for the guest. */
 function isArriving({ status }: KubeVmi): boolean {
   const migration = at(status, 'migrationState') as JsonRecord | undefined;
   return migration?.['targetNode'] !== undefined && migration['targetNode'] !== '' && migration['completed'] !== true;
 }
 
-/** The name of the launcher on this node that a guest has left by migration. */
 function launcherLeft({ status }: KubeVmi, node: string): string | undefined {
   const { sourceNode, sourcePod, completed } = (at(status, 'migrationState') ?? {}) as JsonRecord;
   return completed === true && sourceNode === node ? String(sourcePod) : undefined;
 }
 
-/**
- * One step of a migration: the target publishes its address, the guest leaves, has arrived, and its vCPUs are plugged
- * in.
- */
+/** One step: the target publishes its address, the guest leaves, has arrived, and its vCPUs are plugged in. */
 function arrive(draft: KubeVmi): void {
   const migration = { ...(at(draft.status, 'migrationState') as JsonRecord) };
   if (migration['targetNodeAddress'] === undefined) migration['targetNodeAddress'] = '127.0.0.1';
@@ -153,7 +143,6 @@ function arrive(draft: KubeVmi): void {
   draft.status = { ...draft.status, migrationState: migration };
 }
 
-/** The pod of the DaemonSet through which virt-api finds virt-handler. */
 async function createPod(plane: ControlPlane, node: string): Promise<{ name: string; uid: string }> {
   const name = `virt-handler-${node}`;
   await plane.create({

@@ -7,40 +7,20 @@ import type { LabMachine } from './lab.ts';
 import { reportOfStatus } from './report.ts';
 import { type GuestAgent, installUnit } from './scenarios/guest-agent.ts';
 
-/**
- * Seconds until the agent has published a step: it queries the kubelet within half a second of a change, but on a busy
- * machine it takes a minute to start.
- */
+/** Seconds: the agent queries the kubelet 0.5 s after a change, but takes a minute to start on a busy machine. */
 const PUBLISHED_SECONDS = 180;
 const POLL_SECONDS = 0.3;
 
-/** The report that the agent of this source tree publishes from the guest. */
-export interface AgentReport {
-  restart(): Promise<void>;
-  stop(): Promise<void>;
-  /** @returns the published report; undefined if there is none */
-  current(names: ReadonlyMap<string, string>): Promise<HostReport | undefined>;
-  /**
-   * The published report, once it is the expected one, or at the deadline.
-   * @param names of pods by uid
-   */
-  settled(names: ReadonlyMap<string, string>, expected: HostReport): Promise<HostReport>;
-}
+export type AgentReport = ReturnType<typeof agentReport>;
 
 /** Starts the agent in the guest as its DaemonSet would. */
-export async function startAgent(
-  lab: LabMachine,
-  cluster: Cluster,
-  node: LabNode,
-  signal: AbortSignal,
-): Promise<AgentReport> {
+export async function startAgent(lab: LabMachine, cluster: Cluster, node: LabNode, signal: AbortSignal) {
   const agent = await installUnit(lab, cluster, node);
   await agent.start();
   return agentReport(agent, cluster, node, signal);
 }
 
-/** The report of an agent that runs. */
-export function agentReport(agent: GuestAgent, cluster: Cluster, node: LabNode, signal: AbortSignal): AgentReport {
+export function agentReport(agent: GuestAgent, cluster: Cluster, node: LabNode, signal: AbortSignal) {
   const published = async (names: ReadonlyMap<string, string>): Promise<HostReport | undefined> => {
     const object = await cluster.client.get(`/apis/${API.apiVersion}/${API.plural}/${node.name}`);
     const { status } = nodeTopology.parse(object);
@@ -50,7 +30,8 @@ export function agentReport(agent: GuestAgent, cluster: Cluster, node: LabNode, 
     restart: () => agent.start(),
     stop: async () => void (await agent.stop()),
     current: published,
-    async settled(names, expected) {
+    /** The published report, once it is the expected one, or at the deadline. @param names of pods by uid */
+    async settled(names: ReadonlyMap<string, string>, expected: HostReport): Promise<HostReport> {
       const end = monotonicSeconds() + PUBLISHED_SECONDS;
       for (;;) {
         const report = await published(names).catch(() => undefined);

@@ -3,9 +3,8 @@ import { createKubeClient } from '../../kube/api-transport.ts';
 import { isAlreadyExists, isNotFound } from '../../kube/client.ts';
 import { kubeconfigAccess } from '../../kube/kubeconfig.ts';
 import { monotonicSeconds, sleep } from '../../runtime/time.ts';
-import type { Verdict } from './compare.ts';
+import type { Verdict } from './predict.ts';
 
-/** The namespace of the runner's pods. */
 export const NAMESPACE = 'plumbline-lab';
 const PODS = `/api/v1/namespaces/${NAMESPACE}/pods`;
 /** Seconds between two checks of a pod. */
@@ -49,21 +48,17 @@ const observed = z.object({
 export interface LabNode {
   readonly name: string;
   readonly uid: string;
-  /** The kubelet's version. */
   readonly version: string;
-  /** Allocatable CPUs. */
   readonly cpus: number;
   /** Allocatable amounts, in the kubelet's format. */
   readonly allocatable: Readonly<Record<string, string>>;
 }
 
-/** The lab's cluster, for the kubelets of its nodes. */
 export type Cluster = ReturnType<typeof createCluster>;
 
 /** @param nodes how many it has */
 export function createCluster(kubeconfig: string, signal: AbortSignal, nodes = 1) {
   const client = createKubeClient(kubeconfigAccess(kubeconfig), 'plumbline-lab');
-  /** The first value that is not undefined. */
   const waitFor = async <T>(what: string, seconds: number, look: () => Promise<T | undefined>): Promise<T> => {
     const end = monotonicSeconds() + seconds;
     for (;;) {
@@ -73,7 +68,6 @@ export function createCluster(kubeconfig: string, signal: AbortSignal, nodes = 1
       await sleep(CHECK_SECONDS, signal);
     }
   };
-  /** Deletes a pod and waits until the kubelet has removed it. */
   const remove = async (name: string, seconds: number) => {
     await client.delete(`${PODS}/${name}`).catch(unlessNotFound);
     await waitFor(`pod ${name} is gone`, seconds, () =>
@@ -84,12 +78,8 @@ export function createCluster(kubeconfig: string, signal: AbortSignal, nodes = 1
     );
   };
   return {
-    /** The administrator's client. */
     client,
-    /**
-     * A node once it is Ready and has the given number of devices of each resource.
-     * @param name default: the only node @param version of the kubelet that reports it; absent: any
-     */
+    /** A Ready node with these numbers of devices. @param name default: the only one @param version of its kubelet */
     readyNode: (
       seconds: number,
       devices: ReadonlyMap<string, number>,
@@ -110,15 +100,11 @@ export function createCluster(kubeconfig: string, signal: AbortSignal, nodes = 1
           return { ...node.metadata, version: nodeInfo.kubeletVersion, cpus: Number(allocatable['cpu']), allocatable };
         },
       ),
-    /** Deletes the node: the next kubelet registers it as a new one, without data of another version. */
     async forgetNode() {
       const { items } = nodeList.parse(await client.get('/api/v1/nodes'));
       for (const { metadata } of items) await client.delete(`/api/v1/nodes/${metadata.name}`).catch(unlessNotFound);
     },
-    /**
-     * Creates the namespace, or removes what an earlier run left in it.
-     * @throws Error if there is any node except the lab's, because KUBECONFIG then names another cluster
-     */
+    /** Creates or empties the namespace. @throws Error if a node is not the lab's: KUBECONFIG names another cluster */
     async prepare() {
       const { length } = nodeList.parse(await client.get('/api/v1/nodes')).items;
       if (length > nodes) throw new Error(`the cluster of ${kubeconfig} has ${length} nodes; the lab has ${nodes}`);
@@ -128,9 +114,7 @@ export function createCluster(kubeconfig: string, signal: AbortSignal, nodes = 1
       const { items } = podList.parse(await client.get(PODS));
       for (const { metadata } of items) await remove(metadata.name, 60);
     },
-    /** @returns the pod's uid */
     create: async (manifest: object) => created.parse(await client.create(PODS, manifest)).metadata.uid,
-    /** The kubelet's verdict on a pod. */
     verdict: (name: string, seconds: number) =>
       waitFor(`the kubelet's verdict on pod ${name}`, seconds, async (): Promise<Verdict | undefined> => {
         const { status } = observed.parse(await client.get(`${PODS}/${name}`));
@@ -139,7 +123,6 @@ export function createCluster(kubeconfig: string, signal: AbortSignal, nodes = 1
         const started = status.containerStatuses.length > 0 || status.initContainerStatuses.length > 0;
         return started ? { admitted: true } : undefined;
       }),
-    /** Waits until the pod's containers run. */
     running: (name: string, seconds: number) =>
       waitFor(`pod ${name} runs`, seconds, async () => {
         const { status } = observed.parse(await client.get(`${PODS}/${name}`));
@@ -150,7 +133,6 @@ export function createCluster(kubeconfig: string, signal: AbortSignal, nodes = 1
   };
 }
 
-/** Throws every error except that an object is absent. */
 export function unlessNotFound(error: unknown): undefined {
   if (!isNotFound(error)) throw error;
 }

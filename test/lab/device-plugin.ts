@@ -38,7 +38,6 @@ async function main(): Promise<void> {
   }
 }
 
-/** Distinguishes a socket from a later one at the same path; undefined if there is none. */
 function socketOf(path: string): string | undefined {
   const found = statSync(path, { throwIfNoEntry: false, bigint: true });
   return found && `${found.ino} ${found.ctimeNs}`;

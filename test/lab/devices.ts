@@ -1,6 +1,5 @@
 import type { Round } from './rounds.ts';
 
-/** A resource of a device plugin in the guest. */
 export interface TestResource {
   readonly name: string;
   readonly devices: readonly { readonly id: string; readonly nodes?: readonly number[] }[];
@@ -17,7 +16,6 @@ export const TEST_RESOURCES: readonly TestResource[] = [
   resource('few-anywhere', like(3, undefined)),
 ];
 
-/** Possible requests of one container: resource to count. Only unlimited resources are requested together. */
 export const DEVICE_WISHES: readonly Readonly<Record<string, string>>[] = [
   { [named('node0')]: '1' },
   { [named('node0')]: '1' },
@@ -32,7 +30,6 @@ export const DEVICE_WISHES: readonly Readonly<Record<string, string>>[] = [
   { [named('node0')]: '1', [named('both')]: '2' },
 ];
 
-/** The prefix of the names of `SRIOV_RESOURCES`. */
 export const SRIOV_PREFIX = 'openshift.io';
 
 /** Resources of openshift/sriov-network-device-plugin, whose devices are NICs of the machine by PCI address. */
@@ -41,17 +38,14 @@ export const SRIOV_RESOURCES: readonly TestResource[] = [
   { name: `${SRIOV_PREFIX}/nic_node1`, devices: nics(1, [2, 3]) },
 ];
 
-/** The resources in the guest in a round. */
 export function resourcesOf({ sriov }: Round): readonly TestResource[] {
   return sriov ? [...TEST_RESOURCES, ...SRIOV_RESOURCES] : TEST_RESOURCES;
 }
 
-/** The number of devices of each resource on the node in a round. */
 export function deviceCounts(round: Round): ReadonlyMap<string, number> {
   return new Map(resourcesOf(round).map(({ name, devices }) => [name, devices.length]));
 }
 
-/** The NUMA nodes of a device; undefined for one without topology. */
 export function nodesOfDevice(resource: string, id: string): readonly number[] | undefined {
   const all = [...TEST_RESOURCES, ...SRIOV_RESOURCES];
   return all.find(({ name }) => name === resource)?.devices.find((device) => device.id === id)?.nodes;

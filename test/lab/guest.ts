@@ -1,11 +1,18 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { parse, stringify } from 'yaml';
 import * as z from 'zod';
+import { readMemory } from '../../hardware/memory.ts';
+import { readOffline, readSysfs } from '../../hardware/sysfs.ts';
+import { describeForKubelet } from '../../model/host-sysfs.ts';
 import { monotonicSeconds, sleep } from '../../runtime/time.ts';
 import { resourcesOf, TEST_RESOURCES, type TestResource } from './devices.ts';
-import { readGuestHardware } from './guest-hardware.ts';
 import { kubeletSettings } from './kubelet-settings.ts';
 import { type KubeletProgram, versionIn } from './kubelets.ts';
 import type { LabMachine } from './lab.ts';
+import { execute } from './machine/commands.ts';
+import type { RecordedNode } from './recording.ts';
 import type { Round } from './rounds.ts';
 import {
   type Checkpoints,
@@ -21,7 +28,6 @@ import { SRIOV_UNIT, STOP_SRIOV, startSriov } from './sriov.ts';
 /** The kubelet's root directory. */
 export const KUBELET_ROOT = '/var/lib/kubelet';
 const KUBELET_CONFIG = '/etc/lab/kubelet.yaml';
-/** Another command line of the kubelet's unit, of the same kubelet with other sources of its settings. */
 const KUBELET_OVERRIDE = '/run/systemd/system/kubelet.service.d/round.conf';
 const DROP_INS = '/etc/lab/kubelet.conf.d';
 const KUBELET_PROGRAM = '/opt/lab/bin/kubelet';
@@ -30,17 +36,13 @@ const PLUGIN_UNIT = 'plumbline-lab-devices';
 const PLUGIN_FILE = '/opt/plumbline-lab/device-plugin.cjs';
 /** Seconds until a kubelet has started with the device plugin's devices. */
 const COMES_UP = 180;
-/** Older than what the running kubelet has written. */
 const STARTED_MARK = '/run/plumbline-lab-kubelet-start';
 const CHECKPOINT = `${KUBELET_ROOT}/${DEVICE_CHECKPOINT}`;
-/** Separates parts of a command's output. */
 const CUT = '\n=====\n';
 
-/** The node as its own files show it. Every wait ends at its deadline or with the signal. */
 export type Guest = ReturnType<typeof createGuest>;
 
 export function createGuest(lab: LabMachine, signal: AbortSignal) {
-  /** The original configuration of the kubelet. */
   let original: string | undefined;
   /** Those that a kubelet must have when it has started. */
   let resources: readonly TestResource[] = TEST_RESOURCES;
@@ -84,7 +86,6 @@ export function createGuest(lab: LabMachine, signal: AbortSignal) {
     const last = await lab.run(units.join('; '));
     throw new Error(`${what}: the kubelet or its device plugin did not come up in ${COMES_UP} s\n${last}`);
   };
-  /** The sources that the next kubelet takes its settings from. */
   const useSource = async ({ settings }: Pick<Round, 'settings'>, configuration: Readonly<Record<string, unknown>>) => {
     await lab.run(`rm -rf ${KUBELET_OVERRIDE} ${DROP_INS}`);
     if (settings !== undefined) {
@@ -109,12 +110,8 @@ export function createGuest(lab: LabMachine, signal: AbortSignal) {
   };
   return {
     hardware: () => readGuestHardware(lab),
-    /** The version output of the kubelet's program. */
     kubeletVersion: async () => versionIn(await lab.run(`${KUBELET_PROGRAM} --version`), KUBELET_PROGRAM),
-    /**
-     * Replaces the kubelet's program after stopping the kubelet. The node must run no pod.
-     * @throws Error if the guest cannot run it
-     */
+    /** Stops the kubelet and replaces its program; no pod may run. @throws Error if the guest cannot run it */
     async replaceKubelet({ path, version }: KubeletProgram) {
       await lab.run([...stopKubelet, backToOwn].join(' && '));
       await lab.copy(path, OTHER_KUBELET);
@@ -122,16 +119,12 @@ export function createGuest(lab: LabMachine, signal: AbortSignal) {
       const found = versionIn(await lab.run(`${KUBELET_PROGRAM} --version`), KUBELET_PROGRAM);
       if (found !== version) throw new Error(`the guest's kubelet is ${found}, not ${version}`);
     },
-    /** Runs the bundled device plugin in the guest; it offers its devices to every kubelet that starts. */
     async startPlugin(bundle: string) {
       await lab.run(stopPlugin);
       await lab.copy(bundle, PLUGIN_FILE);
       await lab.run(`systemd-run --quiet --collect --unit=${PLUGIN_UNIT} -p Restart=always node ${PLUGIN_FILE}`);
     },
-    /**
-     * Starts the kubelet with empty state and another configuration. No pod with CPUs of its own may exist.
-     * @param version of the kubelet that reads it
-     */
+    /** Starts the kubelet with empty state; no pod may own CPUs. @param version of the kubelet */
     async configure(round: Round, version: string) {
       original ??= await lab.run(`cat ${KUBELET_CONFIG}`);
       if (round.sriov) await startSriov(lab, process.env);
@@ -141,9 +134,7 @@ export function createGuest(lab: LabMachine, signal: AbortSignal) {
       await useSource(round, configuration);
       await startKubelet(`round ${round.name}`, reconfigure, stringify(configuration));
     },
-    /** Restarts the kubelet unchanged while pods run. */
     restart: () => startKubelet('restart', []),
-    /** Stops the device plugin, and restores the kubelet and its configuration from before the first round. */
     async restore() {
       if (original === undefined) return;
       await useSource({}, {});
@@ -170,4 +161,32 @@ type KubeletConfig = z.infer<typeof kubeletConfig>;
 
 function configured(text: string, round: Round, version: string): KubeletConfig {
   return { ...kubeletConfig.parse(parse(text)), ...kubeletSettings(round, version) };
+}
+
+const FILES = [
+  'cpu/online',
+  'cpu/present',
+  'cpu/cpu[0-9]*/topology',
+  'cpu/cpu[0-9]*/cache',
+  ...['cpulist', 'distance', 'hugepages', 'meminfo'].map((name) => `node/node[0-9]*/${name}`),
+  'node/online',
+];
+
+async function readGuestHardware(lab: LabMachine): Promise<Pick<RecordedNode, 'host' | 'memory' | 'offline'>> {
+  const root = await mkdtemp(join(tmpdir(), 'plumbline-lab-sysfs-'));
+  try {
+    // Files of sysfs report 4096 bytes: an archive needs a copy with the real length.
+    const copied = `cp -r --parents ${FILES.map((file) => `devices/system/${file}`).join(' ')} "$copy" 2>/dev/null || true`;
+    const line = `copy=$(mktemp -d) && cd /sys && (${copied}) && tar -C "$copy" -cz . | base64 && rm -r "$copy"`;
+    await execute('tar', ['-C', root, '-xz'], { input: Buffer.from(await lab.run(line), 'base64') });
+    const host = describeForKubelet(await readSysfs(root));
+    const memory = await readMemory(
+      root,
+      host.cells.map(({ id }) => id),
+    );
+    const offline = (await readOffline(root)).toString();
+    return { host, memory, ...(offline !== '' && { offline }) };
+  } finally {
+    await rm(root, { recursive: true, force: true });
+  }
 }

@@ -56,7 +56,6 @@ interface Step {
 
 const run = (program: string, ...args: string[]) => execFileSync(program, args, { encoding: 'utf8', stdio: 'pipe' });
 
-/** The kernel and its modules are those of the lab's machine; Node.js and ethtool are this machine's. */
 async function makeInitramfs(directory: string): Promise<string> {
   const guest = join(directory, 'root');
   for (const name of ['bin', 'proc', 'sys', 'dev', 'tmp', 'modules', 'app/node_modules'])
@@ -99,7 +98,6 @@ async function makeInitramfs(directory: string): Promise<string> {
   return initramfs;
 }
 
-/** Boots it in a network namespace of its own, and returns the lines of the guest's program. */
 async function runGuest(directory: string): Promise<Step[]> {
   const initramfs = await makeInitramfs(directory);
   for (let boot = 1; ; boot++) {

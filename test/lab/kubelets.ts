@@ -2,10 +2,8 @@ import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { execute } from './machine/commands.ts';
 
-/** A kubelet's program on this machine. */
 export interface KubeletProgram {
   readonly path: string;
-  /** From the program itself: `v1.36.2`. */
   readonly version: string;
 }
 
@@ -14,10 +12,7 @@ export function kubeletFolders(flags: readonly string[] | undefined, env: NodeJS
   return flags ?? (env['KUBELETS'] ?? '').split(delimiter).filter((folder) => folder !== '');
 }
 
-/**
- * The kubelets in folders, in order.
- * @throws Error with the folder that has none, or the program without a version
- */
+/** The kubelets in folders, in order. @throws Error that names a folder without one */
 export async function readKubelets(folders: readonly string[]): Promise<readonly KubeletProgram[]> {
   const programs: KubeletProgram[] = [];
   for (const folder of folders) {
@@ -29,7 +24,6 @@ export async function readKubelets(folders: readonly string[]): Promise<readonly
   return programs;
 }
 
-/** Reads `Kubernetes v1.36.2` from the program at `path`. @throws Error if it is not a version */
 export function versionIn(text: string, path: string): string {
   const version = /^Kubernetes (v\d+\.\d+\.\d+\S*)\s*$/.exec(text)?.[1];
   if (version === undefined)

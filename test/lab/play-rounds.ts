@@ -10,29 +10,23 @@ import { deviceCounts } from './devices.ts';
 import { createGuest } from './guest.ts';
 import type { KubeletProgram } from './kubelets.ts';
 import type { Lab } from './lab.ts';
-import { type Outcome, play, type Step } from './play.ts';
+import { lineOf, mismatchOf, type Outcome, play, type Step } from './play.ts';
 import { whyUnpredictable } from './predict.ts';
-import { lineOf, mismatchOf } from './print.ts';
 import { createRandom } from './random.ts';
 import type { RecordedNode, RecordedRound } from './recording.ts';
 import { emptySnapshot, expectedReport } from './report.ts';
 import { ROUNDS, type Round } from './rounds.ts';
 import { missingSriov } from './sriov.ts';
-import type { Tally } from './tally.ts';
 
-/** The rounds for the running machine. */
 export interface RoundsToPlay {
   readonly rounds: readonly Round[];
-  /** Empty: the machine's own. */
   readonly kubelets: readonly KubeletProgram[];
   readonly pods: number;
   readonly seed: number;
 }
 
-/** Seconds: most start in ten; one in fourteen had not started after 60. */
 const NODE_READY = 180;
 
-/** Plays rounds on each kubelet, and adds the results to the tally and to the recording. */
 export async function playRounds(
   lab: Lab,
   { rounds, kubelets, pods, seed }: RoundsToPlay,
@@ -103,7 +97,6 @@ function headingOf({ name, topologyPolicy, scope, cpuOptions, topologyOptions = 
   return `# ${name}: ${topologyPolicy}, ${scope} scope, ${options}, ${reserved}${memory} reserved`;
 }
 
-/** Returns the seconds since its last call. */
 export function createClock(): () => string {
   let last = monotonicSeconds();
   return () => {
@@ -114,7 +107,6 @@ export function createClock(): () => string {
   };
 }
 
-/** The guest's program as one file. */
 export async function bundlePlugin(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'plumbline-lab-'));
   process.once('exit', () => rmSync(directory, { recursive: true, force: true }));
@@ -129,4 +121,64 @@ export async function bundlePlugin(): Promise<string> {
     logLevel: 'warning',
   });
   return outfile;
+}
+
+interface Row {
+  pods: number;
+  steps: number;
+  notPredicted: number;
+  mispredictions: number;
+  skipped: number;
+}
+
+type Tally = ReturnType<typeof createTally>;
+
+type Counted = Pick<Outcome, 'differences' | 'unpredictable'> & { readonly step: { readonly action: string } };
+
+export function createTally() {
+  const rows = new Map<string, Row>();
+  const rowOf = (version: string): Row => {
+    const row = rows.get(version) ?? { pods: 0, steps: 0, notPredicted: 0, mispredictions: 0, skipped: 0 };
+    rows.set(version, row);
+    return row;
+  };
+  const sum = (of: (row: Row) => number) => [...rows.values()].reduce((total, row) => total + of(row), 0);
+  let passed = 0;
+  return {
+    count(version: string, { step, differences, unpredictable }: Counted) {
+      const row = rowOf(version);
+      row.steps++;
+      if (step.action === 'create') row.pods++;
+      if (unpredictable !== undefined) row.notPredicted++;
+      if (differences.length > 0) row.mispredictions++;
+      else if (step.action === 'create' && unpredictable === undefined) passed++;
+    },
+    /** One round that is not predicted for this version, or lacks a part. */
+    skip(version: string) {
+      rowOf(version).skipped++;
+    },
+    get passed() {
+      return passed;
+    },
+    get failed() {
+      return sum((row) => row.mispredictions);
+    },
+    table: (): readonly string[] => {
+      if (rows.size === 0) return [];
+      const lines = [...rows].map(([version, { pods, steps, notPredicted, mispredictions, skipped }]) =>
+        [version, pods, steps, notPredicted, mispredictions, skipped].map(String),
+      );
+      return columns([['kubelet', 'pods', 'steps', 'not predicted', 'mispredictions', 'rounds skipped'], ...lines]);
+    },
+  };
+}
+
+function columns(lines: readonly (readonly string[])[]): string[] {
+  const widths = (lines[0] ?? []).map((_, column) => Math.max(...lines.map((line) => line[column]!.length)));
+  return lines.map((line) =>
+    line
+      .map((cell, column) => cell.padEnd(widths[column]!))
+      .join('  ')
+      .trimEnd(),
+  );
 }

@@ -3,18 +3,16 @@ import type { HostReport } from '../../model/kubelet/host-report.ts';
 import { sleep } from '../../runtime/time.ts';
 import type { AgentReport } from './agent-report.ts';
 import type { Cluster, LabNode } from './cluster.ts';
-import { sameCpus, sameMemory, type Verdict } from './compare.ts';
 import { deviceCounts } from './devices.ts';
 import type { Guest } from './guest.ts';
-import { type Draw, type DrawnPod, drawPod, manifestOf, schedulable } from './pods.ts';
-import { type Comparison, compareStep, forecastOf, podsAfter } from './predict.ts';
+import { type Draw, type DrawnPod, describePod, drawPod, manifestOf, schedulable } from './pods.ts';
+import { type Comparison, compareStep, forecastOf, podsAfter, sameCpus, sameMemory, type Verdict } from './predict.ts';
 import type { Random } from './random.ts';
 import type { RecordedNode } from './recording.ts';
 import { expectedReport, type RunningPods } from './report.ts';
 import { startsPods } from './rounds.ts';
 import { type Snapshot, snapshotOf } from './snapshot.ts';
 
-/** One action on the real kubelet, its outcome, and the agent's report afterwards. */
 export type Step = Action & { readonly actual: Snapshot; readonly report?: HostReport | undefined };
 
 type Action =
@@ -27,10 +25,8 @@ type Action =
   | { readonly action: 'delete'; readonly name: string }
   | { readonly action: 'restart'; readonly verdicts: Readonly<Record<string, Verdict>> };
 
-/** A step with its prediction. */
 export interface Outcome extends Comparison {
   readonly step: Step;
-  /** The agent's report that the prediction is made from. */
   readonly before: HostReport;
 }
 
@@ -41,9 +37,7 @@ export interface Play {
   readonly guest: Guest;
   readonly agent: AgentReport;
   readonly random: Random;
-  /** The number of created pods. */
   readonly pods: number;
-  /** The agent's report before the first step. */
   readonly report: HostReport;
 }
 
@@ -93,10 +87,8 @@ export async function* play(game: Play): AsyncGenerator<Outcome> {
   for (const name of [...world.pods.keys()].reverse()) yield await world.remove(name);
 }
 
-/** The node's state as the kubelet and the agent show it. */
 class World {
   readonly #game: Play;
-  /** Names of the running pods by uid. */
   readonly #names = new Map<string, string>();
   #pods: RunningPods = new Map();
   #report: HostReport;
@@ -110,7 +102,6 @@ class World {
     return this.#pods;
   }
 
-  /** Whether the kubelet would admit a pod. */
   predicts(pod: DrawnPod): boolean {
     const admission = forecastOf(this.#report).admit('next', pod);
     return 'unpredictable' in admission || admission.admitted;
@@ -158,7 +149,6 @@ class World {
     return this.#after({ action: 'restart', verdicts, actual });
   }
 
-  /** Waits for the agent's report of the step, which the next prediction is made from. */
   async #after(step: Step): Promise<Outcome> {
     const before = this.#report;
     const { differences, unpredictable } = compareStep(forecastOf(before), step, this.#pods);
@@ -174,4 +164,38 @@ class World {
       ...(unpredictable !== undefined && { unpredictable }),
     };
   }
+}
+
+export function lineOf({ step, differences, unpredictable }: Outcome, seconds: number): string {
+  const verdict = differences.length === 0 ? 'ok  ' : 'FAIL';
+  const reason = unpredictable === undefined ? '' : ` (not predicted: ${unpredictable})`;
+  return `${verdict} ${seconds.toFixed(1).padStart(5)} s  ${textOf(step)}${reason}`;
+}
+
+function textOf(step: Step): string {
+  switch (step.action) {
+    case 'create':
+      return `create ${step.name}: ${describePod(step.pod)} -> ${outcomeText(step.name, step.verdict, step.actual)}`;
+    case 'delete':
+      return `delete ${step.name}`;
+    case 'restart': {
+      const all = Object.entries(step.verdicts).map(([name, verdict]) => {
+        return `${name} ${outcomeText(name, verdict, step.actual)}`;
+      });
+      return `restart the kubelet -> ${all.join('; ')}`;
+    }
+  }
+}
+
+function outcomeText(name: string, verdict: Verdict, { cpus }: Snapshot): string {
+  if (!verdict.admitted) return `${verdict.reason}: ${verdict.message}`;
+  const given = Object.entries(cpus[name] ?? {}).map(([container, list]) => `${container} ${list}`);
+  return given.length > 0 ? `CPUs of ${given.join(', ')}` : 'admitted';
+}
+
+export function mismatchOf({ step, before, differences }: Outcome): string {
+  const { actual, report, ...done } = step;
+  const parts = { differs: differences, step: done, before, actual, report };
+  const lines = Object.entries(parts).map(([key, value]) => `       ${key.padEnd(9)} ${JSON.stringify(value)}`);
+  return lines.join('\n');
 }

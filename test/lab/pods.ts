@@ -4,7 +4,6 @@ import type { ContainerShape } from '../../model/shapes.ts';
 import { DEVICE_WISHES, SRIOV_RESOURCES, TEST_RESOURCES } from './devices.ts';
 import type { Random } from './random.ts';
 
-/** A drawn pod with only the fields that the kubelet's managers read. */
 export interface DrawnPod extends RequestingPod {
   readonly spec: { readonly containers: readonly ContainerShape[]; readonly initContainers: readonly ContainerShape[] };
 }
@@ -30,26 +29,17 @@ const GIGABYTE_PAGES = ['1Gi', '1Gi', '1Gi', '2Gi', '3Gi'] as const;
 /** Of 64 MiB per NUMA node, or 32. */
 const HUGE_PAGES = ['8Mi', '16Mi', '32Mi', '48Mi', '64Mi', '80Mi'] as const;
 
-/** The parameters of drawn pods. */
 export interface Draw {
   /** Whether counts are mostly whole cores. */
   readonly unit: 'cores' | 'threads';
-  /** Whether some request devices, or every pod devices of two to four resources. */
   readonly devices: 'none' | 'some' | 'several';
-  /** Whether every pod also requests NICs of the SR-IOV device plugin. */
   readonly nics: boolean;
-  /** Whether they request so much memory that its place matters, and huge pages. */
   readonly memory: boolean;
-  /**
-   * Whether there are init containers that end. A kubelet that restarts allocates devices and memory for them again, and
-   * may refuse the running pod.
-   */
+  /** Whether init containers end. A restarted kubelet allocates for them again, and may refuse the running pod. */
   readonly initContainers: boolean;
-  /** Whether these huge pages may also be of 1 GiB. */
   readonly gigabytePages: boolean;
 }
 
-/** A random Guaranteed pod with 1 to 6 CPUs per container. */
 export function drawPod(
   random: Random,
   { unit, devices, nics, initContainers, memory, gigabytePages }: Draw,
@@ -92,7 +82,6 @@ export function drawPod(
   }
 }
 
-/** Devices of two to four of the resources, of which most pods leave out those of one NUMA node. */
 function severalDevices(random: Random): Record<string, string> {
   const absent = random.oneOf(['/node0', '/node1', '/node0', '/node1', '']);
   const names = TEST_RESOURCES.map(({ name }) => name).filter((name) => absent === '' || !name.endsWith(absent));
@@ -156,7 +145,6 @@ export function describePod({ spec }: DrawnPod): string {
     .join(', ');
 }
 
-/** A volume that never appears. */
 const NEVER_THERE = 'never-there';
 
 /**

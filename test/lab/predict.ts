@@ -1,16 +1,79 @@
-import type { Admission } from '../../model/kubelet/admission.ts';
+import { isDeepStrictEqual } from 'node:util';
+import type { Admission, ContainerPlacement } from '../../model/kubelet/admission.ts';
+import type { DevicePools } from '../../model/kubelet/devices.ts';
 import type { HostReport } from '../../model/kubelet/host-report.ts';
 import { podRequestOf, type RequestingPod } from '../../model/kubelet/pod-request.ts';
 import { type PlacementHost, preparedHost, unpredictableFor } from '../../model/placement/needs.ts';
-import { differences, sameCpus, sameVerdict, type Verdict, verdictOf } from './compare.ts';
+import { nodesOfDevice } from './devices.ts';
 import type { Step } from './play.ts';
 import type { RunningPods } from './report.ts';
-import { snapshotOf } from './snapshot.ts';
+import { type Snapshot, snapshotOf } from './snapshot.ts';
 
-/** Predictions for the next step, from the node's report alone. */
+/** A kubelet's answer, as it writes it to pod.status. */
+export type Verdict =
+  | { readonly admitted: true }
+  | { readonly admitted: false; readonly reason: string; readonly message: string };
+
+/** The start of the kubelet's message for a refused pod. Source: pkg/kubelet/kubelet.go, rejectPod. */
+const REJECTED = 'Pod was rejected: ';
+
+function verdictOf(admission: Admission): Verdict {
+  if (admission.admitted) return { admitted: true };
+  return { admitted: false, reason: admission.reason, message: REJECTED + admission.message };
+}
+
+function sameVerdict(a: Verdict, b: Verdict): boolean {
+  if (a.admitted || b.admitted) return a.admitted === b.admitted;
+  return a.reason === b.reason && a.message === b.message;
+}
+
+export function sameCpus(a: Snapshot, b: Snapshot): boolean {
+  return a.defaultSet === b.defaultSet && JSON.stringify(a.cpus) === JSON.stringify(b.cpus);
+}
+
+/** As predicted: the pod's memory of each NUMA node, and the rest, whose owners a report does not name. */
+export function sameMemory(pod: string, predicted: Snapshot, actual: Snapshot): boolean {
+  const [expected, memory] = [predicted.memory, actual.memory];
+  if (expected === undefined || memory === undefined) return expected === memory;
+  return isDeepStrictEqual(expected.cells, memory.cells) && isDeepStrictEqual(expected.blocks[pod], memory.blocks[pod]);
+}
+
+/** The differences between a prediction and the kubelet's action; empty if there are none. */
+function differences(pod: string, predicted: Admission, verdict: Verdict, actual: Snapshot): string[] {
+  const differing: string[] = [];
+  if (!sameVerdict(verdictOf(predicted), verdict)) differing.push('verdict');
+  const expected = snapshotOf(predicted.state);
+  if (!sameCpus(expected, actual)) differing.push('cpus');
+  if (!predicted.admitted || !verdict.admitted) return differing;
+  // The kubelet frees the memory of deleted pods only while it admits the next one.
+  if (!sameMemory(pod, expected, actual)) differing.push('memory');
+  const devices = actual.devices[pod] ?? {};
+  const others = predicted.containers.filter(
+    (container) => !sameDevices(container, devices[container.name] ?? {}, predicted.state.pools),
+  );
+  if (others.length > 0) differing.push(`devices of ${others.map(({ name }) => name).join(', ')}`);
+  return differing;
+}
+
+/** The kubelet picks among equal devices, so their number counts, and how many are near the chosen NUMA node. */
+function sameDevices(
+  { devices, hint }: ContainerPlacement,
+  actual: Readonly<Record<string, readonly string[]>>,
+  pools: DevicePools,
+): boolean {
+  if (devices.size !== Object.keys(actual).length) return false;
+  const cell = hint?.length === 1 ? hint[0] : undefined;
+  const near = (nodes: readonly number[] | undefined) => cell !== undefined && nodes?.includes(cell);
+  return [...devices].every(([resource, ids]) => {
+    const actualIds = actual[resource] ?? [];
+    const expected = pools.get(resource)?.devices.filter(({ id, nodes }) => ids.has(id) && near(nodes)) ?? [];
+    const real = actualIds.filter((id) => near(nodesOfDevice(resource, id)));
+    return actualIds.length === ids.size && real.length === expected.length;
+  });
+}
+
 export type Forecast = ReturnType<typeof forecastOf>;
 
-/** @throws Error if the report's kubelet cannot be predicted */
 export function forecastOf(report: HostReport) {
   const node: PlacementHost = preparedHost(report);
   const { kubelet, state } = node;
@@ -25,7 +88,6 @@ export function forecastOf(report: HostReport) {
     },
     /** The state after the pod is deleted. Only its CPUs are predicted: a report has no owners of devices and memory. */
     without: (name: string) => kubelet.remove(state, name),
-    /** The CPUs and the verdict on each pod after a restart of the kubelet. */
     restart(pods: ReadonlyMap<string, RequestingPod>) {
       const verdicts: Record<string, Verdict> = {};
       let after = state;
@@ -43,24 +105,17 @@ export function forecastOf(report: HostReport) {
   };
 }
 
-/** Why no pod is predicted with this report; '' if pods are. */
 export function whyUnpredictable(report: HostReport): string {
   const { kubelet } = preparedHost(report);
   return 'unpredictable' in kubelet ? kubelet.unpredictable : '';
 }
 
-/** A step with its prediction. */
 export interface Comparison {
-  /** Empty: none. */
   readonly differences: readonly string[];
-  /** Why the kubelet's decision is not predicted, if so. */
   readonly unpredictable?: string;
 }
 
-/**
- * The differences between the forecast and a step of the kubelet.
- * @param pods the kubelet's pods before the step
- */
+/** The differences between the forecast and a step. @param pods the kubelet's pods before the step */
 export function compareStep(forecast: Forecast, step: Step, pods: RunningPods): Comparison {
   switch (step.action) {
     case 'create': {
@@ -81,7 +136,6 @@ export function compareStep(forecast: Forecast, step: Step, pods: RunningPods): 
   }
 }
 
-/** The kubelet's pods after a step. */
 export function podsAfter(pods: RunningPods, step: Step): RunningPods {
   const after = new Map(pods);
   if (step.action === 'create' && step.verdict.admitted) after.set(step.name, step.pod);

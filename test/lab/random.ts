@@ -10,7 +10,6 @@ export function createRandom(seed: number) {
     mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   };
-  /** An integer from 0 to below `limit`. */
   const below = (limit: number) => Math.floor(next() * limit);
   return {
     below,
@@ -20,7 +19,6 @@ export function createRandom(seed: number) {
       if (picked === undefined) throw new RangeError('nothing to pick from');
       return picked;
     },
-    /** True with this probability. */
     chance: (probability: number) => next() < probability,
   };
 }

@@ -34,7 +34,6 @@ describe('recorded answers of a real kubelet', () => {
   });
 });
 
-/** The steps that differ from their prediction, or are not predicted. */
 function mispredictions({ node, report, steps }: RecordedRound): string[] {
   const texts: string[] = [];
   let pods: RunningPods = new Map();

@@ -5,34 +5,28 @@ import type { Step } from './play.ts';
 import type { Round } from './rounds.ts';
 import { type Snapshot, sorted } from './snapshot.ts';
 
-/** A node with one configuration of the kubelet. */
 export interface RecordedNode {
   readonly version: string;
   readonly host: HostDescription;
   readonly memory?: HostMemory;
-  /** CPUs that are offline; absent: none. */
   readonly offline?: string;
   readonly round: Round;
   /** In older recordings, the version from which this kubelet has a change that its version does not have. */
   readonly behavesLike?: string;
 }
 
-/** The actions of a kubelet with one configuration. */
 export interface RecordedRound {
   readonly node: RecordedNode;
-  /** The agent's report before the first step. Absent in older recordings. */
   readonly report?: HostReport | undefined;
   readonly steps: readonly Step[];
 }
 
-/** A snapshot as it is recorded. */
 type FlatSnapshot = Omit<Snapshot, 'memory'> & Partial<NonNullable<Snapshot['memory']>>;
 
 const NOTHING: FlatSnapshot = { defaultSet: '', cpus: {}, devices: {} };
 
 const flat = ({ memory, ...others }: Snapshot): FlatSnapshot => ({ ...others, ...memory });
 
-/** Rounds as lines of JSON: one for each configuration, then one for each step, with its changes. */
 export function writeRecording(rounds: readonly RecordedRound[]): string {
   return rounds
     .flatMap(({ node, report: initial, steps }) => {
@@ -82,10 +76,7 @@ export function readRecording(text: string): RecordedRound[] {
 type Header = RecordedNode & { readonly report?: HostReport };
 type StepLine = Omit<Step, 'actual' | 'report'> & { readonly changed: unknown; readonly reported?: unknown };
 
-/**
- * The changed parts of a JSON value, for `withParts`: in objects and in lists of the same length only the changed
- * entries, null for one that has gone.
- */
+/** What changed, for `withParts`: of objects and lists of the same length only entries, null for a removed one. */
 function changedParts(before: unknown, after: unknown): unknown {
   if (!isContainer(before) || !isContainer(after) || !isSameKind(before, after)) return after;
   const gone = Object.keys(before).filter((key) => !(key in after));
@@ -112,7 +103,6 @@ function isContainer(value: unknown): value is Container {
   return typeof value === 'object' && value !== null;
 }
 
-/** Two objects, or two lists of the same length. */
 function isSameKind(before: Container, after: Container): boolean {
   if (Array.isArray(before) && Array.isArray(after)) return before.length === after.length;
   return !Array.isArray(before) && !Array.isArray(after);

@@ -1,14 +1,16 @@
+import type { PodResources } from '../../kube/kubelet-api/gen/pod-resources.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { HostReport } from '../../model/kubelet/host-report.ts';
 import { type CellMemory, initialMemory } from '../../model/kubelet/memory-state.ts';
 import { countDevices, devicesOfPods, type ListedDevices } from '../../node-agent/assignments/devices.ts';
-import { type PodWithMemory, readMemoryState } from '../../node-agent/assignments/memory-checkpoint.ts';
+import { readMemoryState } from '../../node-agent/assignments/memory-checkpoint.ts';
 import { UNKNOWN_VIEW } from '../../node-agent/assignments/view.ts';
 import { kubeletConfigOf } from '../../node-agent/host/kubelet-config.ts';
 import { UNKNOWN_NETWORKS } from '../../node-agent/networks/combine.ts';
 import { buildStatus } from '../../node-agent/report/status.ts';
 import { inputs, runWith } from '../node-agent/report/inputs-fixture.ts';
+import { podResourcesOf } from '../support/pod-resources.ts';
 import { deviceCounts, resourcesOf } from './devices.ts';
 import { kubeletSettings } from './kubelet-settings.ts';
 import type { DrawnPod } from './pods.ts';
@@ -16,7 +18,6 @@ import type { RecordedNode } from './recording.ts';
 import type { Round } from './rounds.ts';
 import { type Snapshot, snapshotOf } from './snapshot.ts';
 
-/** The pods that the kubelet has admitted, by name. */
 export type RunningPods = ReadonlyMap<string, DrawnPod>;
 
 /** What a prediction reads of the agent's report, with the names of pods instead of their uids. */
@@ -37,10 +38,7 @@ export function reportOfStatus(status: NodeTopologyStatus, names: ReadonlyMap<st
   return { ...report, ...memory, assignments: assignments.sort(byPodAndContainer) };
 }
 
-/**
- * The report that the agent has to publish: built by its own code from what the kubelet would answer and has written.
- * PodResources lists no init container that is not restartable.
- */
+/** What the agent must publish, built by its own code. PodResources lists no init container that is not restartable. */
 export function expectedReport(node: RecordedNode, snapshot: Snapshot, pods: RunningPods): HostReport {
   const { host, memory = { cells: [], distances: undefined }, offline = '', round, version } = node;
   const owned = Object.entries(snapshot.cpus).flatMap(([podUID, containers]) =>
@@ -91,7 +89,6 @@ function listedContainers({ spec }: DrawnPod): string[] {
   return [...restartable, ...spec.containers].map(({ name }) => name);
 }
 
-/** The text of kubelet_internal_checkpoint. */
 function deviceCheckpoint({ devices }: Snapshot): string {
   const entries = Object.entries(devices).flatMap(([PodUID, containers]) =>
     Object.entries(containers).flatMap(([ContainerName, resources]) =>
@@ -103,7 +100,6 @@ function deviceCheckpoint({ devices }: Snapshot): string {
   return JSON.stringify({ Data: { PodDeviceEntries: entries } });
 }
 
-/** The text of memory_manager_state. */
 function memoryCheckpoint({ host, memory, round }: RecordedNode, snapshot: Snapshot): string {
   if (snapshot.memory === undefined) return JSON.stringify({ policyName: 'None', machineState: {} });
   const ids = host.cells.map(({ id }) => id);
@@ -136,16 +132,17 @@ function memoryCells(memory: RecordedNode['memory'], { reservedMemory = [] }: Ro
   });
 }
 
-function listedMemory({ memory }: Snapshot, pods: RunningPods): PodWithMemory[] {
-  return [...pods].map(([pod, spec]) => ({
-    containers: listedContainers(spec).map((name) => ({
+function listedMemory({ memory }: Snapshot, pods: RunningPods): PodResources[] {
+  return [...pods].map(([pod, spec]) => {
+    const containers = listedContainers(spec).map((name) => ({
       name,
       memory: Object.entries(memory?.blocks[pod]?.[name] ?? {}).map(([memoryType, text]) => {
         const { numaAffinity, size } = blockOf(text);
         return { memoryType, size, topology: { nodes: numaAffinity.map((ID) => ({ ID })) } };
       }),
-    })),
-  }));
+    }));
+    return podResourcesOf({ containers });
+  });
 }
 
 function blockOf(text: string): { readonly numaAffinity: readonly number[]; readonly size: number } {
@@ -161,7 +158,6 @@ function byPodAndContainer(a: Assignment, b: Assignment): number {
   return left < right ? -1 : 1;
 }
 
-/** The kubelet's files before the first pod. */
 export function emptySnapshot({ host, memory, round }: RecordedNode): Snapshot {
   const defaultSet = CpuSet.of(host.cells.flatMap(({ cpus }) => CpuSet.parse(cpus).toArray()));
   const state =

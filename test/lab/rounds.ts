@@ -1,7 +1,6 @@
 import type { TopologyPolicy } from '../../model/kubelet/merge.ts';
 import type { LayoutName } from './machine/layouts.ts';
 
-/** A configuration of the kubelet for drawn pods. */
 export interface Round {
   readonly name: string;
   readonly topologyPolicy: TopologyPolicy;
@@ -91,7 +90,6 @@ export const ROUNDS: readonly Round[] = [
   round('split-reserve', 'best-effort', 'container', FULL, '0,5'),
 ];
 
-/** Huge pages of 1 GiB and several resources of devices, which is what DPDK VMs ask for. */
 function pages(name: string, topologyPolicy: TopologyPolicy, scope: Round['scope'], rest: Partial<Round> = {}): Round {
   const options = scope === 'pod' ? {} : FULL;
   return {

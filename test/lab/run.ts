@@ -7,13 +7,12 @@ import { type KubeletProgram, kubeletFolders, readKubelets } from './kubelets.ts
 import { findLab, type Lab } from './lab.ts';
 import type { LayoutName } from './machine/layouts.ts';
 import type { MakeDisks } from './machine/qemu.ts';
-import { playRounds } from './play-rounds.ts';
+import { createTally, playRounds } from './play-rounds.ts';
 import { type RecordedRound, writeRecording } from './recording.ts';
 import { ROUNDS } from './rounds.ts';
 import { SCENARIOS } from './scenarios/index.ts';
 import { type Count, playScenarios } from './scenarios/play.ts';
 import type { Scenario } from './scenarios/scenario.ts';
-import { createTally } from './tally.ts';
 
 const PODS = 12;
 const LAYOUT: LayoutName = 'two-nodes';
@@ -137,14 +136,12 @@ function disksOf(played: readonly Scenario[]): MakeDisks {
   };
 }
 
-/** Until Ctrl-C the machine is free for inspection, and for other runs. */
 async function kept(lab: Lab, signal: AbortSignal): Promise<void> {
   await lab.keep();
   console.log(`kept until Ctrl-C\n${lab.hint}`);
   while (!signal.aborted) await sleep(3600, signal).catch(() => undefined);
 }
 
-/** The items that a flag names, `all` for each; undefined if it is not given. */
 function chosen<Item extends { readonly name: string }>(
   flag: string,
   all: readonly Item[],

@@ -2,28 +2,21 @@ import * as z from 'zod';
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { KubeletState } from '../../model/kubelet/state.ts';
 
-const memorySnapshot = z.object({
+interface MemorySnapshot {
   /** By NUMA node: the number of blocks on it, the NUMA nodes grouped with it, and free bytes by kind. */
-  cells: z.record(
-    z.string(),
-    z.object({ blocks: z.number(), group: z.string(), free: z.record(z.string(), z.number()) }),
-  ),
+  readonly cells: Record<string, { blocks: number; group: string; free: Record<string, number> }>;
   /** By pod, container and kind: the NUMA nodes and the bytes. */
-  blocks: z.record(z.string(), z.record(z.string(), z.record(z.string(), z.string()))),
-});
-
-export type MemorySnapshot = z.infer<typeof memorySnapshot>;
+  readonly blocks: Record<string, Record<string, Record<string, string>>>;
+}
 
 /** A kubelet's assignments as plain data: pod, container, and CPUs as a list or device ids by resource. */
-export const snapshot = z.object({
-  defaultSet: z.string(),
-  cpus: z.record(z.string(), z.record(z.string(), z.string())),
-  devices: z.record(z.string(), z.record(z.string(), z.record(z.string(), z.array(z.string())))),
+export interface Snapshot {
+  readonly defaultSet: string;
+  readonly cpus: Record<string, Record<string, string>>;
+  readonly devices: Record<string, Record<string, Record<string, string[]>>>;
   /** With the static memory manager. */
-  memory: memorySnapshot.optional(),
-});
-
-export type Snapshot = z.infer<typeof snapshot>;
+  readonly memory?: MemorySnapshot | undefined;
+}
 
 const cpuCheckpoint = z.object({
   policyName: z.literal('static'),
@@ -75,7 +68,6 @@ export const CPU_CHECKPOINT = 'cpu_manager_state';
 export const DEVICE_CHECKPOINT = 'device-plugins/kubelet_internal_checkpoint';
 export const MEMORY_CHECKPOINT = 'memory_manager_state';
 
-/** The checkpoints' texts. */
 export interface Checkpoints {
   readonly cpu: string;
   readonly device: string;
@@ -126,13 +118,11 @@ function memoryIn(text: string, names: ReadonlyMap<string, string>): MemorySnaps
   return { cells, blocks };
 }
 
-/** The number of devices of each resource that the kubelet has from its plugins. */
 export function registeredDevices(deviceText: string): ReadonlyMap<string, number> {
   const { RegisteredDevices } = deviceCheckpoint.parse(JSON.parse(deviceText)).Data;
   return new Map(Object.entries(RegisteredDevices ?? {}).map(([name, ids]) => [name, ids.length]));
 }
 
-/** A predicted state in the same form. */
 export function snapshotOf(state: KubeletState): Snapshot {
   const cpus = fromMap(state.assignments, (containers) => fromMap(containers, String));
   const devices = fromMap(state.devices, (containers) =>

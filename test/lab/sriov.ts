@@ -22,14 +22,12 @@ const CONFIG = {
 
 export const STOP_SRIOV = `(systemctl stop ${SRIOV_UNIT} 2>/dev/null || true)`;
 
-/** The line about the plugin's missing program; '' if SRIOV_ASSETS names a folder with it. */
 export function missingSriov(env: NodeJS.ProcessEnv): string {
   const folder = env['SRIOV_ASSETS'] ?? '';
   if (folder === '') return `name the folder with ${PROGRAM} in SRIOV_ASSETS`;
   return existsSync(join(folder, PROGRAM)) ? '' : `${folder} of SRIOV_ASSETS lacks ${PROGRAM}`;
 }
 
-/** Starts the plugin, which registers with every kubelet that starts. */
 export async function startSriov(lab: LabMachine, env: NodeJS.ProcessEnv): Promise<void> {
   await lab.run(`${STOP_SRIOV} && mkdir -p ${HOME}`);
   const isThere = (await lab.run(`test -x ${HOME}/${PROGRAM} && echo there || true`)).trim() === 'there';

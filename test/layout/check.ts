@@ -1,10 +1,56 @@
 import { dirname, posix } from 'node:path';
-import { BUNDLES, MAY_SLEEP, PRODUCT, TIERS } from './tiers.ts';
 
-/** The files of a repository: the text of each by its path below the root. */
+export const TIERS: Readonly<Record<string, string>> = {
+  attacks: 'exploits against the daemons and the command as processes',
+  demo: 'the demo and its cluster, from start to end',
+  docs: 'pages, schemas, and what they say about the repository',
+  faults: 'daemons that are killed, cut off or updated under load',
+  fuzz: 'parsers with almost valid inputs',
+  image: 'the container images',
+  imports: 'who may import whom',
+  kubevirt: "KubeVirt's own programs",
+  lab: 'an emulated machine with a real kubelet',
+  layout: 'where tests stand',
+  life: 'the life of a node',
+  manifests: 'the manifests as kubectl renders them',
+  real: 'a real control plane, QEMU, CNI plugins',
+  skew: 'parts of different versions',
+  soak: 'growth over hours',
+  style: 'words and sentences',
+  vectors: 'recorded cases of other projects',
+};
+
+/** Tiers and folders in which a test may wait for a fixed time. */
+const MAY_SLEEP: readonly string[] = ['test/real/', 'test/faults/', 'test/lab/', 'test/soak/'];
+
+/** Product folders: what users run. The other folders (packaging/, bench/, docs/) may have tests, and need none. */
+const PRODUCT: readonly string[] = [
+  'cli',
+  'console',
+  'diagnosis',
+  'hardware',
+  'kube',
+  'model',
+  'native',
+  'node-agent',
+  'runtime',
+  'sandbox',
+  'scheduler-plugin',
+  'webhook',
+];
+
+const BUNDLES: Readonly<Record<string, string>> = {
+  'plumbline.mjs': 'cli/main.ts',
+  'webhook.cjs': 'webhook/main.ts',
+  'scheduler-plugin.cjs': 'scheduler-plugin/main.ts',
+  'node-agent.cjs': 'node-agent/main.ts',
+  'console.cjs': 'console/server/main.ts',
+  'qemu-stand-in.cjs': 'sandbox/qemu/stand-in.ts',
+  buildConsole: 'console/main.tsx',
+};
+
 export type Tree = ReadonlyMap<string, string>;
 
-/** A file that breaks a rule of docs/maintainers/testing.md. */
 export interface LayoutFault {
   readonly file: string;
   readonly fault: string;
@@ -15,7 +61,6 @@ const TEST = /\.(?:test|long)\.ts$/;
 const SUBJECT_ENDINGS = ['.ts', '.tsx', '.c'];
 /** `from '…'`, `import '…'`, `import('…')`, `require('…')` of a file of ours. */
 const IMPORT = /(?:\bfrom |^import |\bimport\(\s*|\brequire\(\s*)'(\.[^']+)'/gm;
-/** A path of a source file in a text: tests that start it as a process name it so. */
 const PATH = /['"`/]((?:[\w-]+\/)+[\w.-]+\.(?:ts|tsx))['"`]/g;
 const SHARED_NAME = /^(?:(?:.+-)?fixture|(?:.+-)?stage|.+-stand-in|support)$/;
 const PROGRAM_NAME = /^(?:run|generate)$/;
@@ -24,7 +69,6 @@ const CODE = /=>|\b(?:function|class)\b/;
 /** A pause of a given length, unless it only paces a loop. */
 const SLEEP = /^(?!.*\bwhile \().*\bawait (?:sleep|delay|pause)\(|\bsetTimeout\((?:resolve|done), *[\d_]+/gm;
 
-/** Tests that are not where their subject is. */
 export function misplacedTests(tree: Tree): LayoutFault[] {
   const folders = foldersOf(tree);
   return testsOf(tree)
@@ -73,7 +117,6 @@ export function fixedSleeps(tree: Tree): LayoutFault[] {
     });
 }
 
-/** All rules, by name. */
 export const RULES = { misplacedTests, misnamedShared, unreachedFiles, fixedSleeps } as const;
 
 const isProduct = (file: string): boolean =>
@@ -111,7 +154,6 @@ function foldersOf(tree: Tree): Set<string> {
   return folders;
 }
 
-/** The files that a test imports or starts, directly or not. */
 function reachedFrom(test: string, tree: Tree): Set<string> {
   const reached = new Set([test]);
   const open = [test];

@@ -2,10 +2,37 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { RULES, type Tree } from './check.ts';
-import { REMAINING } from './remaining.ts';
+
+/** Files that still break a rule. The list may only shrink: `npm run lint` asks to remove a line whose file follows the rule. */
+const REMAINING: Readonly<Record<keyof typeof RULES, readonly string[]>> = {
+  misplacedTests: [],
+  misnamedShared: [
+    'test/kubevirt/cases/launchers.ts',
+    'test/kubevirt/cases/migration.ts',
+    'test/kubevirt/cases/starts.ts',
+  ],
+  unreachedFiles: ['node-agent/interrupts/'],
+  fixedSleeps: [
+    'test/attacks/compromised-node.test.ts',
+    'test/attacks/growing-fields.test.ts',
+    'test/attacks/memories.test.ts',
+    'test/attacks/tenant.test.ts',
+    'test/console/fixture.ts',
+    'test/demo/outages/run.ts',
+    'test/life/file-errors.test.ts',
+    'test/life/world/kubelet.ts',
+    'test/native/cni/agent.test.ts',
+    'test/node-agent/assignments.test.ts',
+    'test/node-agent/gate.test.ts',
+    'test/node-agent/networks/networks.test.ts',
+    'test/node-agent/open-vswitch.test.ts',
+    'test/node-agent/ovs-affinity.test.ts',
+    'test/node-agent/wiring/thread-affinity.test.ts',
+  ],
+};
 
 /**
- * Part of `npm run lint`: prints each file that is not where CONTRIBUTING.md says, and exits with 1. Files of remaining.ts may
+ * Part of `npm run lint`: prints each file that is not where CONTRIBUTING.md says, and exits with 1. Files of REMAINING may
  * break their rule until they follow it; then their lines must go.
  */
 const ROOT = join(import.meta.dirname, '../..');
@@ -19,13 +46,13 @@ const tree: Tree = new Map(
 const messages = (Object.keys(RULES) as (keyof typeof RULES)[]).flatMap((rule) => {
   const faults = RULES[rule](tree);
   const remaining: readonly string[] = REMAINING[rule];
-  const isRemaining = (file: string) =>
-    remaining.some((path) => file === path || (path.endsWith('/') && file.startsWith(path)));
-  const fresh = faults.filter(({ file }) => !isRemaining(file)).map(({ file, fault }) => `${file}: ${fault}`);
-  const repaired = remaining
-    .filter((path) => !faults.some(({ file }) => file === path || (path.endsWith('/') && file.startsWith(path))))
-    .map((path) => `test/layout/remaining.ts: ${path} follows the rule now, remove its line of ${rule}`);
-  return [...fresh, ...repaired];
+  const covers = (path: string, file: string) => file === path || (path.endsWith('/') && file.startsWith(path));
+  const fresh = faults.filter(({ file }) => !remaining.some((path) => covers(path, file)));
+  const repaired = remaining.filter((path) => !faults.some(({ file }) => covers(path, file)));
+  return [
+    ...fresh.map(({ file, fault }) => `${file}: ${fault}`),
+    ...repaired.map((path) => `test/layout/run.ts: ${path} follows the rule now, remove its line of ${rule}`),
+  ];
 });
 for (const message of messages) console.error(message);
 if (messages.length > 0)

@@ -4,8 +4,8 @@ import { createRandom, type Random } from '../lab/random.ts';
 import type { CheckpointFault, LifeKubelet, Owner } from './world/kubelet.ts';
 import { coreOf } from './world/machine.ts';
 import { type ApiState, LEASE, type LifeNode, NODE } from './world/node.ts';
+import type { StateFault } from './world/state-directory.ts';
 
-/** One event of a sequence: its kind, its own random numbers, and the milliseconds before it. */
 export interface Step {
   readonly kind: string;
   readonly draw: number;
@@ -67,24 +67,23 @@ function setPages({ machine }: LifeNode, random: Random): void {
   machine.setPages(random.oneOf([0, 1] as const), random.oneOf(PAGE_COUNTS));
 }
 
-const checkpoint = (fault: CheckpointFault): Kind => ({
-  weight: 1,
-  group: 'checkpoint',
-  ends: 'checkpoint restored',
-  apply: ({ kubelet }) => kubelet.breakCheckpoint(fault),
-});
-const answers = (state: LifeKubelet['answers']): Kind => ({
-  weight: 1,
-  group: 'answers',
-  ends: 'PodResources back',
-  apply: ({ kubelet }) => kubelet.setAnswers(state),
-});
-const api = (state: ApiState): Kind => ({
-  weight: 1,
-  group: 'api',
-  ends: 'API server back',
-  apply: (node) => node.setApi(state),
-});
+const event = (weight: number, apply: Kind['apply']): Kind => ({ weight, apply });
+/** Ends an event of its group. */
+const ending = (apply: Kind['apply']): Kind => event(0, apply);
+const fault = (group: string, ends: string, apply: Kind['apply'], weight = 1): Kind => ({ weight, group, ends, apply });
+const checkpoint = (broken: CheckpointFault): Kind =>
+  fault('checkpoint', 'checkpoint restored', ({ kubelet }) => kubelet.breakCheckpoint(broken));
+const answers = (state: LifeKubelet['answers']): Kind =>
+  fault('answers', 'PodResources back', ({ kubelet }) => kubelet.setAnswers(state));
+const api = (state: ApiState): Kind => fault('api', 'API server back', (node) => node.setApi(state));
+const state = (broken: StateFault): Kind =>
+  fault('state', 'state directory repaired', (node) => node.state.break(broken));
+const seenLater = (apply: Kind['apply']): Kind => fault('cpus', 'kubelet sees the machine', apply);
+const agentEnds = (weight: number, apply: Kind['apply']): Kind => fault('agent', 'agent started', apply, weight);
+const whenReady =
+  (apply: Kind['apply']): Kind['apply'] =>
+  (node, random) =>
+    isReady(node) ? apply(node, random) : undefined;
 const afterRestart = (change: (node: LifeNode, random: Random) => void): Kind => ({
   weight: 1,
   group: 'kubelet',
@@ -93,238 +92,168 @@ const afterRestart = (change: (node: LifeNode, random: Random) => void): Kind =>
     if (node.kubelet.state !== 'stopped') await restartKubelet(node);
   },
 });
+const changeSettings = (change: (random: Random) => Partial<LifeKubelet['settings']>): Kind =>
+  afterRestart(({ kubelet }, random) => {
+    kubelet.settings = { ...kubelet.settings, ...change(random) };
+  });
+const shortly = (random: Random) => new Promise((resolve) => setTimeout(resolve, random.below(40)));
+const announceLaunchers = ({ api: server, launchers }: LifeNode) =>
+  server.objects.set('/api/v1/pods', { metadata: {}, items: [...launchers.values()] });
 
 export const KINDS: ReadonlyMap<string, Kind> = new Map(
   Object.entries<Kind>({
-    'pod started': { weight: 9, apply: startPod },
-    'two pods at once': {
-      weight: 2,
-      apply({ kubelet }, random) {
+    'pod started': event(9, startPod),
+    'two pods at once': event(
+      2,
+      whenReady(({ kubelet }, random) => {
         const [first, second] = kubelet.freeCores();
-        if (kubelet.state !== 'ready' || first === undefined || second === undefined) return;
+        if (first === undefined || second === undefined) return;
         const owner = (cpus: CpuSet) => {
           const uid = kubelet.newUid();
-          return {
-            namespace: random.oneOf(['demo', 'other']),
-            pod: `twin-${uid.slice(-4)}`,
-            uid,
-            container: 'compute',
-            cpus,
-          };
+          const namespace = random.oneOf(['demo', 'other']);
+          return { namespace, pod: `twin-${uid.slice(-4)}`, uid, container: 'compute', cpus };
         };
         kubelet.add(owner(first), owner(second));
-      },
-    },
-    'pod with the uid __proto__': { weight: 1, apply: (node, random) => startPod(node, random, { uid: '__proto__' }) },
-    'container with the name __proto__': {
-      weight: 1,
-      apply: (node, random) => startPod(node, random, { container: '__proto__' }),
-    },
-    'pod ended': {
-      weight: 6,
-      apply({ kubelet }, random) {
-        if (kubelet.state === 'ready' && kubelet.owners.length > 0) kubelet.remove(random.oneOf(kubelet.owners));
-      },
-    },
-    'container restarted': {
-      weight: 2,
-      apply({ kubelet }, random) {
-        if (kubelet.state !== 'ready' || kubelet.owners.length === 0) return;
+      }),
+    ),
+    'pod with the uid __proto__': event(1, (node, random) => startPod(node, random, { uid: '__proto__' })),
+    'container with the name __proto__': event(1, (node, random) => startPod(node, random, { container: '__proto__' })),
+    'pod ended': event(
+      6,
+      whenReady(({ kubelet }, random) => {
+        if (kubelet.owners.length > 0) kubelet.remove(random.oneOf(kubelet.owners));
+      }),
+    ),
+    'container restarted': event(
+      2,
+      whenReady(({ kubelet }, random) => {
+        if (kubelet.owners.length === 0) return;
         const { since: _since, ...owner } = random.oneOf(kubelet.owners);
-        kubelet.remove(
-          ...kubelet.owners.filter(({ uid, container }) => uid === owner.uid && container === owner.container),
-        );
+        const isSame = ({ uid, container }: Owner) => uid === owner.uid && container === owner.container;
+        kubelet.remove(...kubelet.owners.filter(isSame));
         kubelet.add({ ...owner, cpus: (random.chance(0.5) ? cpusFor(kubelet, random) : undefined) ?? owner.cpus });
-      },
-    },
-    'claim added': {
-      weight: 2,
-      apply({ kubelet }, random) {
-        const cpus = kubelet.state === 'ready' ? cpusFor(kubelet, random) : undefined;
+      }),
+    ),
+    'claim added': event(
+      2,
+      whenReady(({ kubelet }, random) => {
+        const cpus = cpusFor(kubelet, random);
         if (cpus !== undefined) kubelet.addClaim(kubelet.newUid(), cpus);
-      },
-    },
-    'claim removed': {
-      weight: 2,
-      apply({ kubelet }, random) {
-        if (kubelet.claims.size > 0) kubelet.removeClaim(random.oneOf([...kubelet.claims.keys()]));
-      },
-    },
+      }),
+    ),
+    'claim removed': event(2, ({ kubelet }, random) => {
+      if (kubelet.claims.size > 0) kubelet.removeClaim(random.oneOf([...kubelet.claims.keys()]));
+    }),
     'checkpoint torn': checkpoint('torn'),
     'checkpoint empty': checkpoint('empty'),
     'checkpoint huge': checkpoint('huge'),
     'checkpoint a FIFO': checkpoint('fifo'),
     'checkpoint a directory': checkpoint('directory'),
     'checkpoint a loop of links': checkpoint('loop'),
-    'checkpoint restored': { weight: 0, apply: ({ kubelet }) => kubelet.restoreCheckpoint() },
+    'checkpoint restored': ending(({ kubelet }) => kubelet.restoreCheckpoint()),
     'PodResources silent': answers('silent'),
     'PodResources failing': answers('failing'),
     'PodResources slow': answers('slow'),
-    'PodResources back': { weight: 0, apply: ({ kubelet }) => kubelet.setAnswers('ready') },
-    'kubelet stopped': { weight: 1, group: 'kubelet', ends: 'kubelet started', apply: ({ kubelet }) => kubelet.stop() },
-    'kubelet started': { weight: 0, apply: ({ kubelet }) => kubelet.start() },
-    'kubelet restarted': {
-      weight: 2,
-      group: 'kubelet',
-      apply: (node) => (isReady(node) ? restartKubelet(node) : undefined),
-    },
+    'PodResources back': ending(({ kubelet }) => kubelet.setAnswers('ready')),
+    'kubelet stopped': fault('kubelet', 'kubelet started', ({ kubelet }) => kubelet.stop()),
+    'kubelet started': ending(({ kubelet }) => kubelet.start()),
+    'kubelet restarted': { weight: 2, group: 'kubelet', apply: whenReady(restartKubelet) },
     'kubelet of another version': afterRestart(({ kubelet }, random) => {
       kubelet.version = random.oneOf(VERSIONS.filter((version) => version !== kubelet.version));
     }),
-    'kubelet with other reserved CPUs': afterRestart(({ kubelet }, random) => {
-      kubelet.settings = { ...kubelet.settings, reserved: random.oneOf(RESERVED) };
-    }),
-    'kubelet with other policy options': afterRestart(({ kubelet }, random) => {
-      kubelet.settings = { ...kubelet.settings, options: random.oneOf(OPTIONS) };
-    }),
-    'kubelet with other reserved pages': afterRestart(({ kubelet }, random) => {
-      kubelet.settings = { ...kubelet.settings, reservedPages: random.oneOf([0, 2 ** 21, 2 ** 24]) };
-    }),
-    'CPU offline': {
-      weight: 1,
-      group: 'cpus',
-      ends: 'kubelet sees the machine',
-      apply: (node, random) => setOnline(node, random, false),
-    },
-    'CPU online': {
-      weight: 1,
-      group: 'cpus',
-      ends: 'kubelet sees the machine',
-      apply: (node, random) => setOnline(node, random, true),
-    },
+    'kubelet with other reserved CPUs': changeSettings((random) => ({ reserved: random.oneOf(RESERVED) })),
+    'kubelet with other policy options': changeSettings((random) => ({ options: random.oneOf(OPTIONS) })),
+    'kubelet with other reserved pages': changeSettings((random) => ({
+      reservedPages: random.oneOf([0, 2 ** 21, 2 ** 24]),
+    })),
+    'CPU offline': seenLater((node, random) => setOnline(node, random, false)),
+    'CPU online': seenLater((node, random) => setOnline(node, random, true)),
     'CPU offline and kubelet restarted': afterRestart((node, random) => setOnline(node, random, false)),
     'CPU online and kubelet restarted': afterRestart((node, random) => setOnline(node, random, true)),
-    'huge pages changed': { weight: 1, group: 'cpus', ends: 'kubelet sees the machine', apply: setPages },
+    'huge pages changed': seenLater(setPages),
     'huge pages changed and kubelet restarted': afterRestart(setPages),
-    'kubelet sees the machine': { weight: 0, apply: (node) => (isReady(node) ? restartKubelet(node) : undefined) },
-    'NIC renamed': {
-      weight: 1,
-      apply({ machine, switch: ovs }, random) {
-        const from = random.oneOf([...machine.nics.keys()]);
-        machine.renameNic(from, from.endsWith('r') ? from.slice(0, -1) : `${from}r`);
-        return ovs.setPorts([...machine.nics.keys()]);
-      },
-    },
-    'NIC added': {
-      weight: 1,
-      apply({ machine, switch: ovs }, random) {
-        if (machine.nics.size >= 3) return undefined;
-        machine.addNic(`ens${machine.nics.size + 1}f0`, random.below(2));
-        return ovs.setPorts([...machine.nics.keys()]);
-      },
-    },
-    'NIC moved': {
-      weight: 1,
-      apply({ machine }, random) {
-        const [name, cell] = random.oneOf([...machine.nics]);
-        machine.moveNic(name, 1 - cell);
-      },
-    },
-    'OVSDB gone': { weight: 1, group: 'database', ends: 'OVSDB back', apply: ({ switch: ovs }) => ovs.stopDatabase() },
-    'OVSDB back': { weight: 0, apply: ({ switch: ovs }) => ovs.startDatabase() },
-    'Open vSwitch restarted': {
-      weight: 1,
-      async apply(node) {
-        node.isRestarting = true;
-        await node.switch.stop();
-        await node.switch.start();
-        node.masksLost = undefined;
-        node.isRestarting = false;
-      },
-    },
-    'affinity on': { weight: 3, apply: ({ switch: ovs }) => ovs.setOn(true) },
-    'affinity off': { weight: 1, apply: ({ switch: ovs }) => ovs.setOn(false) },
-    'state directory full': {
-      weight: 1,
-      group: 'state',
-      ends: 'state directory repaired',
-      apply: ({ state }) => state.break('full'),
-    },
-    'state directory unwritable': {
-      weight: 1,
-      group: 'state',
-      ends: 'state directory repaired',
-      apply: ({ state }) => state.break('unwritable'),
-    },
-    'state directory repaired': { weight: 0, apply: ({ state }) => state.repair() },
-    'agent killed': { weight: 2, group: 'agent', ends: 'agent started', apply: (node) => node.endAgent('kill') },
-    'agent killed while a pod starts': {
-      weight: 2,
-      group: 'agent',
-      ends: 'agent started',
-      async apply(node, random) {
-        startPod(node, random);
-        await new Promise((resolve) => setTimeout(resolve, random.below(40)));
-        await node.endAgent('kill');
-      },
-    },
-    'agent killed while affinity changes': {
-      weight: 1,
-      group: 'agent',
-      ends: 'agent started',
-      async apply(node, random) {
-        node.switch.setOn(!node.switch.isOn);
-        await new Promise((resolve) => setTimeout(resolve, random.below(40)));
-        await node.endAgent('kill');
-      },
-    },
-    'agent stopped': { weight: 2, group: 'agent', ends: 'agent started', apply: (node) => node.endAgent('stop') },
-    'agent started': { weight: 0, apply: (node) => node.startAgent() },
-    'second agent started': {
-      weight: 1,
-      group: 'agent',
-      ends: 'one of two agents ended',
-      apply: (node) => (node.agent === undefined ? undefined : node.startSecond()),
-    },
-    'one of two agents ended': {
-      weight: 0,
-      async apply(node, random) {
-        const { second } = node;
-        if (second === undefined) return;
-        if (random.chance(0.5)) {
-          await node.endAgent(random.oneOf(['stop', 'kill']));
-          return;
-        }
-        node.second = undefined;
-        await second.stop();
-      },
-    },
-    'VM with a CPU mask added': {
-      weight: 1,
-      apply({ api: server, launchers, kubelet }, random) {
-        const pod = launcherOf(kubelet.newUid(), random.oneOf(['0-3', '1:3', 'nonsense']));
-        launchers.set(pod.metadata.uid, pod);
-        server.objects.set('/api/v1/pods', { metadata: {}, items: [...launchers.values()] });
-        server.announce('ADDED', pod);
-      },
-    },
-    'VM with a CPU mask removed': {
-      weight: 1,
-      apply({ api: server, launchers }) {
-        const [first] = launchers;
-        if (first === undefined) return;
-        launchers.delete(first[0]);
-        server.objects.set('/api/v1/pods', { metadata: {}, items: [...launchers.values()] });
-        server.announce('DELETED', first[1] as Record<string, unknown>);
-      },
-    },
-    'wall clock moved': {
-      weight: 2,
-      apply: (node, random) =>
-        node.moveClock(random.oneOf([-2 * DAY, -3_600_000, -30_000, 0, 30_000, 3_600_000, 2 * DAY])),
-    },
-    'NodeTopology deleted': { weight: 1, apply: (node) => node.deleteTopology() },
-    'Lease deleted': { weight: 1, apply: ({ api: server }) => void server.objects.delete(LEASE) },
+    'kubelet sees the machine': ending(whenReady(restartKubelet)),
+    'NIC renamed': event(1, ({ machine, switch: ovs }, random) => {
+      const from = random.oneOf([...machine.nics.keys()]);
+      machine.renameNic(from, from.endsWith('r') ? from.slice(0, -1) : `${from}r`);
+      return ovs.setPorts([...machine.nics.keys()]);
+    }),
+    'NIC added': event(1, ({ machine, switch: ovs }, random) => {
+      if (machine.nics.size >= 3) return undefined;
+      machine.addNic(`ens${machine.nics.size + 1}f0`, random.below(2));
+      return ovs.setPorts([...machine.nics.keys()]);
+    }),
+    'NIC moved': event(1, ({ machine }, random) => {
+      const [name, cell] = random.oneOf([...machine.nics]);
+      machine.moveNic(name, 1 - cell);
+    }),
+    'OVSDB gone': fault('database', 'OVSDB back', ({ switch: ovs }) => ovs.stopDatabase()),
+    'OVSDB back': ending(({ switch: ovs }) => ovs.startDatabase()),
+    'Open vSwitch restarted': event(1, async (node) => {
+      node.isRestarting = true;
+      await node.switch.stop();
+      await node.switch.start();
+      node.masksLost = undefined;
+      node.isRestarting = false;
+    }),
+    'affinity on': event(3, ({ switch: ovs }) => ovs.setOn(true)),
+    'affinity off': event(1, ({ switch: ovs }) => ovs.setOn(false)),
+    'state directory full': state('full'),
+    'state directory unwritable': state('unwritable'),
+    'state directory repaired': ending((node) => node.state.repair()),
+    'agent killed': agentEnds(2, (node) => node.endAgent('kill')),
+    'agent killed while a pod starts': agentEnds(2, async (node, random) => {
+      startPod(node, random);
+      await shortly(random);
+      await node.endAgent('kill');
+    }),
+    'agent killed while affinity changes': agentEnds(1, async (node, random) => {
+      node.switch.setOn(!node.switch.isOn);
+      await shortly(random);
+      await node.endAgent('kill');
+    }),
+    'agent stopped': agentEnds(2, (node) => node.endAgent('stop')),
+    'agent started': ending((node) => node.startAgent()),
+    'second agent started': fault('agent', 'one of two agents ended', (node) =>
+      node.agent === undefined ? undefined : node.startSecond(),
+    ),
+    'one of two agents ended': ending(async (node, random) => {
+      const { second } = node;
+      if (second === undefined) return;
+      if (random.chance(0.5)) {
+        await node.endAgent(random.oneOf(['stop', 'kill']));
+        return;
+      }
+      node.second = undefined;
+      await second.stop();
+    }),
+    'VM with a CPU mask added': event(1, (node, random) => {
+      const pod = launcherOf(node.kubelet.newUid(), random.oneOf(['0-3', '1:3', 'nonsense']));
+      node.launchers.set(pod.metadata.uid, pod);
+      announceLaunchers(node);
+      node.api.announce('ADDED', pod);
+    }),
+    'VM with a CPU mask removed': event(1, (node) => {
+      const [first] = node.launchers;
+      if (first === undefined) return;
+      node.launchers.delete(first[0]);
+      announceLaunchers(node);
+      node.api.announce('DELETED', first[1] as Record<string, unknown>);
+    }),
+    'wall clock moved': event(2, (node, random) =>
+      node.moveClock(random.oneOf([-2 * DAY, -3_600_000, -30_000, 0, 30_000, 3_600_000, 2 * DAY])),
+    ),
+    'NodeTopology deleted': event(1, (node) => node.deleteTopology()),
+    'Lease deleted': event(1, ({ api: server }) => void server.objects.delete(LEASE)),
     'API server silent': api('silent'),
     'API server failing': api('failing'),
     'API server refusing': api('refusing'),
-    'API server back': { weight: 0, apply: (node) => node.setApi('answers') },
-    'network map changed': {
-      weight: 1,
-      apply: (node, random) => node.writeMap({ physnet2: random.below(2), tunnel: random.below(2) }),
-    },
-    'network map broken': { weight: 1, group: 'map', ends: 'network map repaired', apply: (node) => node.breakMap() },
-    'network map repaired': { weight: 0, apply: (node) => node.writeMap(node.map) },
+    'API server back': ending((node) => node.setApi('answers')),
+    'network map changed': event(1, (node, random) =>
+      node.writeMap({ physnet2: random.below(2), tunnel: random.below(2) }),
+    ),
+    'network map broken': fault('map', 'network map repaired', (node) => node.breakMap()),
+    'network map repaired': ending((node) => node.writeMap(node.map)),
   }),
 );
 
@@ -351,10 +280,7 @@ function pauseOf(random: Random, calm: number): number {
 
 const MAX_FAULT_EVENTS = 5;
 
-/**
- * @param calm the probability of a long pause, in which all promises must be kept
- * @param without leaves out kinds whose names contain one of these texts
- */
+/** @param calm probability of a pause in which all promises must be kept @param without texts in names of kinds */
 export function generate(seed: number, count: number, calm: number, without: readonly string[] = []): Step[] {
   const random = createRandom(seed);
   const used = [...KINDS].filter(([name]) => !without.some((text) => name.includes(text)));

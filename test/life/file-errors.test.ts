@@ -19,7 +19,6 @@ const CALLS = 'open,openat,stat,statx,newfstatat,lstat,read,pread64,getdents64,r
 const FAULT_SECONDS = 40;
 const RECOVERY_SECONDS = 75;
 
-/** What the agent reads again and again. */
 const filesOf = ({ directory, kubelet, switch: ovs }: LifeNode) => [
   join(kubelet.directory, 'cpu_manager_state'),
   join(kubelet.directory, 'memory_manager_state'),
@@ -49,7 +48,6 @@ async function failAccess(pid: number, files: readonly string[], error: string):
   };
 }
 
-/** What was wrong while every access failed, and after it worked again. */
 async function playError(error: string): Promise<string[]> {
   const node = new LifeNode();
   const invariants = new Invariants(node);

@@ -6,7 +6,6 @@ import { LEASE, type LifeNode, TOPOLOGY } from './world/node.ts';
 import { MACHINE } from './world/open-vswitch.ts';
 
 export interface Violation {
-  /** Which invariant, and of which fact: the same fault has the same one. */
   readonly invariant: string;
   readonly message: string;
 }
@@ -144,35 +143,31 @@ const FACTS: readonly Fact[] = [
  * whose files do not change is queried every 30 s, with a deadline of 5 s. An agent that starts without a usable checkpoint
  * publishes nothing, and does not renew its Lease, until PodResources counts alone: after 30 s.
  */
-const STATEMENTS: readonly {
-  readonly name: string;
-  readonly promised: number;
-  readonly since: (node: LifeNode) => number | undefined;
-  readonly type?: string;
-}[] = [
-  {
-    name: 'CPUs that the kubelet has not seen',
-    promised: 15_000,
-    since: (node) => (isSeen(node) ? undefined : node.machine.changedAt),
-  },
-  {
-    name: 'an unusable checkpoint',
-    promised: 40_000,
-    type: 'AssignmentsKnown',
-    since: ({ kubelet }) => (kubelet.checkpointFault === undefined ? undefined : kubelet.checkpointSince),
-  },
-  {
-    name: 'a silent PodResources',
-    promised: 40_000,
-    type: 'AssignmentsKnown',
-    since: ({ kubelet }) => (['silent', 'failing'].includes(kubelet.answers) ? kubelet.answersSince : undefined),
-  },
-  {
-    name: 'a broken network map',
-    promised: 5000,
-    type: 'NetworkMapValid',
-    since: ({ mapFault, mapSince }) => (mapFault === undefined ? undefined : mapSince),
-  },
+const STATEMENTS: readonly (readonly [
+  name: string,
+  promised: number,
+  since: (node: LifeNode) => number | undefined,
+  type?: string,
+])[] = [
+  ['CPUs that the kubelet has not seen', 15_000, (node) => (isSeen(node) ? undefined : node.machine.changedAt)],
+  [
+    'an unusable checkpoint',
+    40_000,
+    ({ kubelet }) => (kubelet.checkpointFault === undefined ? undefined : kubelet.checkpointSince),
+    'AssignmentsKnown',
+  ],
+  [
+    'a silent PodResources',
+    40_000,
+    ({ kubelet }) => (['silent', 'failing'].includes(kubelet.answers) ? kubelet.answersSince : undefined),
+    'AssignmentsKnown',
+  ],
+  [
+    'a broken network map',
+    5000,
+    ({ mapFault, mapSince }) => (mapFault === undefined ? undefined : mapSince),
+    'NetworkMapValid',
+  ],
 ];
 
 /**
@@ -207,11 +202,9 @@ const isAsExpected = ({ type, status }: { readonly type: string; readonly status
 interface WrongFact {
   readonly name: string;
   readonly message: string;
-  /** Whether the report says that it does not know this. */
   readonly isSaid: boolean;
 }
 
-/** Compares what the agent publishes with the truth of the stand-ins. */
 export class Invariants {
   readonly violations: Violation[] = [];
   readonly #node: LifeNode;
@@ -246,7 +239,6 @@ export class Invariants {
     this.violations.push({ invariant, message });
   }
 
-  /** Notes when each truth changed. */
   sample(): void {
     for (const { name, truth } of FACTS) {
       const text = truth(this.#node);
@@ -363,7 +355,7 @@ export class Invariants {
   #checkStatements(): void {
     const now = performance.now();
     const reachable = Math.max(this.#wellSince('agent'), this.#wellSince('api'));
-    for (const { name, promised, since, type } of STATEMENTS) {
+    for (const [name, promised, since, type] of STATEMENTS) {
       const began = since(this.#node);
       if (began === undefined || now <= Math.max(began + promised, reachable) + this.#slack) continue;
       const conditions = this.status?.conditions ?? [];
@@ -408,7 +400,6 @@ export class Invariants {
       this.#fail('e the agent does not answer', 'four requests of /readyz in a row had no answer in 5 s');
   }
 
-  /** What is still wrong on a node where every fault has ended. */
   async notRecovered(): Promise<string[]> {
     this.sample();
     const wrong = this.#wrongFacts(() => 0).map(({ name, message }) => `b report differs: ${name}: ${message}`);

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { buildOnce } from '../support/bundles.ts';
 import { needs } from '../support/parts.ts';
 import { generate, KINDS, type Step } from './events.ts';
-import { failureText, playLives } from './lives.ts';
-import { shrink } from './shrink.ts';
+import { failureText, playLives, shrink } from './lives.ts';
 
 const EVENTS = 300;
 const SEED = 1;

@@ -1,7 +1,6 @@
 import { generate, type Step } from './events.ts';
 import type { Violation } from './invariants.ts';
 import { play } from './play.ts';
-import { shrink } from './shrink.ts';
 
 /** Events of one node's life: few enough to shrink, and many enough for faults to meet. */
 export const EVENTS_OF_A_LIFE = 30;
@@ -9,11 +8,8 @@ export const EVENTS_OF_A_LIFE = 30;
 export interface LivesOptions {
   readonly seed: number;
   readonly events: number;
-  /** Nodes that live side by side. */
   readonly parallel: number;
-  /** The probability of a long pause before an event. */
   readonly calm: number;
-  /** Leaves out kinds of events whose names contain one of these texts. */
   readonly without: readonly string[];
   /** Seconds that may be spent on shortening the sequence of a failure. */
   readonly shrinkSeconds: number;
@@ -26,13 +22,10 @@ export interface LivesOptions {
 
 export interface Failure extends Violation {
   readonly seed: number;
-  /** Shortened. */
   readonly steps: readonly Step[];
-  /** The last words of the agent in the whole sequence. */
   readonly log: string;
 }
 
-/** Plays lives of 30 events, each with a seed of its own, from the given one on. */
 export async function playLives(options: LivesOptions): Promise<{ events: number; failures: Failure[] }> {
   const { seed, parallel, calm, without, goesOn, progress } = options;
   const sizes = Array.from({ length: Math.ceil(options.events / EVENTS_OF_A_LIFE) }, (_, life) =>
@@ -93,4 +86,44 @@ export function failureText({ invariant, message, seed, steps, log }: Failure): 
     ...sequence,
     `  the agent’s last words:\n    ${log}`,
   ].join('\n');
+}
+
+interface ShrinkOptions {
+  readonly parallel: number;
+  readonly seconds: number;
+  readonly fails: (steps: readonly Step[]) => Promise<boolean>;
+}
+
+/** Removes events as long as the sequence fails in the same way: halves first, then smaller parts, then single events. */
+export async function shrink(steps: readonly Step[], options: ShrinkOptions): Promise<readonly Step[]> {
+  const { parallel, seconds, fails } = options;
+  const deadline = performance.now() + seconds * 1000;
+  let shortest = steps;
+  let size = Math.ceil(steps.length / 2);
+  while (size >= 1 && performance.now() < deadline) {
+    const shorter = await firstThatFails(without(shortest, size), { parallel, fails, deadline });
+    if (shorter !== undefined) shortest = shorter;
+    else size = Math.floor(size / 2);
+    size = Math.min(size, shortest.length);
+  }
+  return shortest;
+}
+
+/** The sequence without each part of this size; without the first part first, as a failure's causes come late. */
+function without(steps: readonly Step[], size: number): Step[][] {
+  const starts = Array.from({ length: Math.ceil(steps.length / size) }, (_, part) => part * size);
+  return starts.map((start) => [...steps.slice(0, start), ...steps.slice(start + size)]);
+}
+
+async function firstThatFails(
+  candidates: readonly (readonly Step[])[],
+  { parallel, fails, deadline }: Pick<ShrinkOptions, 'parallel' | 'fails'> & { deadline: number },
+): Promise<readonly Step[] | undefined> {
+  for (let at = 0; at < candidates.length && performance.now() < deadline; at += parallel) {
+    const batch = candidates.slice(at, at + parallel);
+    const failed = await Promise.all(batch.map(fails));
+    const first = batch.find((_, index) => failed[index]);
+    if (first !== undefined) return first;
+  }
+  return undefined;
 }

@@ -9,23 +9,18 @@ const RECOVERY_SECONDS = 75;
 
 export interface Life {
   readonly violations: readonly Violation[];
-  /** Events that happened. */
   readonly events: number;
-  /** The last words of the agent. */
   readonly log: string;
 }
 
 export interface PlayOptions {
   readonly onEvent?: (text: string) => void;
-  /** Whether the life ends with a violation of this invariant. */
   readonly endsWith: (invariant: string) => boolean;
-  /** Whether every fault ends afterwards, and everything must recover. */
   readonly recovers: boolean;
 }
 
 const pause = (milliseconds: number) => new Promise<void>((resolve) => setTimeout(resolve, milliseconds));
 
-/** Plays a sequence on a node of its own. */
 export async function play(
   steps: readonly Step[],
   { endsWith, recovers, onEvent = () => {} }: PlayOptions,

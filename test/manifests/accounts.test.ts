@@ -9,20 +9,8 @@ const HEADING = '## What the installation gives to everybody';
 
 /** Kinds of the manifests with objects in a namespace, except accounts. Any other kind is cluster-scoped. */
 const NAMESPACED = [
-  'Certificate',
-  'ConfigMap',
-  'DaemonSet',
-  'Deployment',
-  'Issuer',
-  'Lease',
-  'NetworkPolicy',
-  'Pod',
-  'PodDisruptionBudget',
-  'PrometheusRule',
-  'Role',
-  'RoleBinding',
-  'Service',
-  'ServiceMonitor',
+  ...['ConfigMap', 'DaemonSet', 'Deployment', 'Pod', 'PodDisruptionBudget', 'Service', 'NetworkPolicy', 'Lease'],
+  ...['Role', 'RoleBinding', 'Certificate', 'Issuer', 'PrometheusRule', 'ServiceMonitor'],
 ];
 
 interface ManifestObject {
@@ -70,7 +58,6 @@ describe(`${PAGE}: ${HEADING.slice(3)}`, () => {
   });
 });
 
-/** The cells of the section's table. */
 function rows(): string[][] {
   const text = readFileSync(join(root, PAGE), 'utf8');
   const section = text.slice(text.indexOf(HEADING) + HEADING.length).split('\n## ')[0] ?? '';

@@ -145,7 +145,6 @@ describe('the agent with the mounts of its DaemonSet and a read-only root', func
     });
   }
 
-  /** Forbidden actions; each reports its path. */
   const PROBES: readonly ((container: string) => string)[] = [
     (of) => `touch ${of}${KUBELET}/written && echo wrote the directory || true`,
     (of) => `echo x >${of}${KUBELET}/config.yaml && echo wrote the configuration || true`,

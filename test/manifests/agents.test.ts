@@ -25,7 +25,6 @@ const DPU_HOST = 'plumbline-node-agent-dpu-host';
 describe('the agent’s manifests', () => {
   needs('kubectl');
 
-  /** The agents of the base with one component, with their settings and mounts. */
   const build = (component?: string) => {
     const objects = objectsOf(render('base', component ? [`base/node-agent/components/${component}`] : []));
     return (name: string) => {
@@ -61,7 +60,8 @@ describe('the agent’s manifests', () => {
   for (const [component, on, off, settings] of gates) {
     it(`with the component ${component}, have the gate’s flags, and mounts for its files`, () => {
       const agentOf = build(component);
-      const { config, mounts } = agentOf(on);
+      const { config, mounts, securityContext } = agentOf(on);
+      assert.ok(securityContext.capabilities.add?.includes('SYS_NICE'));
       assert.deepEqual({ ...config, gate: 'on', ...settings }, config);
       for (const path of [config.cniConfDir, config.cniBinDir, config.runDir]) assert.ok(mounts.includes(path), path);
       assert.equal(agentOf(off).config.gate, 'off');

@@ -1,7 +1,4 @@
-/**
- * The purpose of each alert in promtool's notation: the series with which it fires after an hour (with those labels,
- * except its severity), and the nearest series with which it must not.
- */
+/** In promtool's notation: series with which the alert fires after an hour, and the nearest with which it does not. */
 export interface AlertCase {
   readonly fires: Readonly<Record<string, string>>;
   readonly labels: Readonly<Record<string, string>>;
@@ -21,14 +18,23 @@ const seriesOf = (metric: string, labels: Labels) => {
   return `${metric}{${selector.join(',')}}`;
 };
 
-/** One series, with one course that fires and one that does not. */
-const gauge = (metric: string, bad: string, good: string, labels: Labels = {}): AlertCase => ({
-  fires: { [seriesOf(metric, labels)]: bad },
+/** @param own labels of the series that the alert does not have */
+const gauge = (metric: string, bad: string, good: string, labels: Labels = {}, own: Labels = {}): AlertCase => ({
+  fires: { [seriesOf(metric, { ...labels, ...own })]: bad },
   labels,
-  silent: { [seriesOf(metric, labels)]: good },
+  silent: { [seriesOf(metric, { ...labels, ...own })]: good },
 });
 const byNode = (metric: string, bad: string, good: string, more: Labels = {}): AlertCase =>
   gauge(metric, bad, good, { node: 'n1', ...more });
+
+/** A series of each pod, `a` and `b`, for one alert. */
+const ofPods = (metric: string, labels: Labels, bad: string[], good: string[], own: Labels = {}): AlertCase => {
+  const pods = (series: readonly string[]) =>
+    Object.fromEntries(
+      series.map((values, i) => [seriesOf(metric, { ...labels, ...own, pod: 'ab'.charAt(i) }), values]),
+    );
+  return { fires: pods(bad), labels, silent: pods(good) };
+};
 
 /** A counter of outcomes, of which one fires and is a label of the alert. */
 const byOutcome = (metric: string, labels: Labels, bad: string, good: string, values = rising(1)): AlertCase => ({
@@ -45,11 +51,7 @@ const slow = (metric: string, labels: Labels, upTo: readonly string[], bad: numb
 };
 
 export const ALERT_CASES: Readonly<Record<string, AlertCase>> = {
-  PlumblineWebhookDown: {
-    fires: { 'up{job="plumbline-webhook",pod="a"}': steady(0) },
-    labels: {},
-    silent: { 'up{job="plumbline-webhook",pod="a"}': steady(0), 'up{job="plumbline-webhook",pod="b"}': steady(1) },
-  },
+  PlumblineWebhookDown: ofPods('up', {}, [steady(0)], [steady(0), steady(1)], { job: 'plumbline-webhook' }),
   PlumblineWebhookFails: byOutcome('plumbline_webhook_reviews_total', { review: 'mutatePods' }, 'failed', 'denied'),
   PlumblineWebhookSlow: slow(
     'plumbline_webhook_review_seconds',
@@ -58,28 +60,17 @@ export const ALERT_CASES: Readonly<Record<string, AlertCase>> = {
     [5, 5, 10, 10],
     [5, 9, 9, 9],
   ),
-  PlumblineCertificateExpires: {
-    fires: {
-      'plumbline_certificate_expiry_timestamp_seconds{job="plumbline-webhook",pod="a",certificate="serving"}':
-        ending(10),
-      'plumbline_certificate_expiry_timestamp_seconds{job="plumbline-webhook",pod="b",certificate="serving"}':
-        ending(80),
-    },
-    labels: { job: 'plumbline-webhook', certificate: 'serving' },
-    silent: {
-      'plumbline_certificate_expiry_timestamp_seconds{job="plumbline-webhook",pod="a",certificate="serving"}':
-        ending(20),
-    },
-  },
+  PlumblineCertificateExpires: ofPods(
+    'plumbline_certificate_expiry_timestamp_seconds',
+    { job: 'plumbline-webhook', certificate: 'serving' },
+    [ending(10), ending(80)],
+    [ending(20)],
+  ),
   PlumblineCertificateExpiresSoon: gauge('plumbline_certificate_expiry_timestamp_seconds', ending(2), ending(15), {
     job: 'plumbline-webhook',
     certificate: 'client',
   }),
-  PlumblineExtenderNotActive: {
-    fires: { 'plumbline_extender_active{pod="a"}': steady(0), 'plumbline_extender_active{pod="b"}': steady(0) },
-    labels: {},
-    silent: { 'plumbline_extender_active{pod="a"}': steady(0), 'plumbline_extender_active{pod="b"}': steady(1) },
-  },
+  PlumblineExtenderNotActive: ofPods('plumbline_extender_active', {}, [steady(0), steady(0)], [steady(0), steady(1)]),
   PlumblineExtenderErrors: byOutcome('plumbline_extender_calls_total', { verb: 'filter' }, 'error', 'ok', rising(60)),
   PlumblineExtenderSlow: slow(
     'plumbline_extender_call_seconds',
@@ -88,14 +79,7 @@ export const ALERT_CASES: Readonly<Record<string, AlertCase>> = {
     [5, 5, 10, 10],
     [9, 9, 9, 9],
   ),
-  PlumblinePodsWait: {
-    fires: {
-      'plumbline_extender_waiting_pods{pod="a"}': steady(2),
-      'plumbline_extender_waiting_pods{pod="b"}': steady(0),
-    },
-    labels: {},
-    silent: { 'plumbline_extender_waiting_pods{pod="a"}': '2x20 0x50' },
-  },
+  PlumblinePodsWait: ofPods('plumbline_extender_waiting_pods', {}, [steady(2), steady(0)], ['2x20 0x50']),
   PlumblineReservationsExpire: {
     fires: { 'plumbline_extender_reservations_ended_total{end="expired"}': rising(1) },
     labels: {},
@@ -106,14 +90,7 @@ export const ALERT_CASES: Readonly<Record<string, AlertCase>> = {
     labels: { result: 'rejected' },
     silent: { 'plumbline_extender_predictions_total{result="not_compared",pod="a"}': rising(1) },
   },
-  PlumblineAgentsSilent: {
-    fires: {
-      'plumbline_extender_silent_agents{pod="a"}': steady(1),
-      'plumbline_extender_silent_agents{pod="b"}': steady(0),
-    },
-    labels: {},
-    silent: { 'plumbline_extender_silent_agents{pod="a"}': '0x61 1x8' },
-  },
+  PlumblineAgentsSilent: ofPods('plumbline_extender_silent_agents', {}, [steady(1), steady(0)], ['0x61 1x8']),
   PlumblineAgentDown: {
     fires: { 'up{job="plumbline-node-agent-dpu-host",node="n1"}': steady(0) },
     labels: { job: 'plumbline-node-agent-dpu-host', node: 'n1' },
@@ -144,12 +121,14 @@ export const ALERT_CASES: Readonly<Record<string, AlertCase>> = {
     labels: { node: 'n1', resource: 'r' },
     silent: { 'plumbline_device_plugin_pre_starts_total{node="n1",resource="r",outcome="passed"}': rising(1) },
   },
-  PlumblineDevicesNotRegistered: {
-    fires: { 'plumbline_device_plugin_registrations_total{node="n1",resource="r",outcome="failed"}': rising(1) },
-    labels: { node: 'n1', resource: 'r' },
+  PlumblineDevicesNotRegistered: gauge(
+    'plumbline_device_plugin_registrations_total',
+    rising(1),
     // A kubelet that restarts.
-    silent: { 'plumbline_device_plugin_registrations_total{node="n1",resource="r",outcome="failed"}': '0x40 1x2 2x28' },
-  },
+    '0x40 1x2 2x28',
+    { node: 'n1', resource: 'r' },
+    { outcome: 'failed' },
+  ),
   PlumblineOpenVswitchErrors: byNode('plumbline_ovs_affinity_errors_total', rising(1), steady(3), { cause: 'refused' }),
   PlumblineOpenVswitchClipped: byNode('plumbline_ovs_clipped_threads', steady(4), '4x20 0x50', {
     daemon: 'ovs-vswitchd',
@@ -167,11 +146,11 @@ export const ALERT_CASES: Readonly<Record<string, AlertCase>> = {
     labels: { node: 'n1' },
     silent: { 'plumbline_vm_housekeeping{node="n1",state="kept"}': steady(1) },
   },
-  PlumblineVMDisturbed: {
-    fires: { 'plumbline_vm_stolen_ratio{node="n1",namespace="demo",name="a"}': steady(0.02) },
-    labels: { node: 'n1', namespace: 'demo', name: 'a' },
-    silent: { 'plumbline_vm_stolen_ratio{node="n1",namespace="demo",name="a"}': steady(0.005) },
-  },
+  PlumblineVMDisturbed: gauge('plumbline_vm_stolen_ratio', steady(0.02), steady(0.005), {
+    node: 'n1',
+    namespace: 'demo',
+    name: 'a',
+  }),
   PlumblineDPUNotReady: byNode('plumbline_dpu_ready', '1x50 0x20', steady(1)),
   PlumblineDPULeaseNotRenewed: byOutcome(
     'plumbline_dpu_lease_renewals_total',

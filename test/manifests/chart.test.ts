@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { cpSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { parse, stringify } from 'yaml';
 import { byText } from '../../model/lists.ts';
 import type { KubernetesObject } from '../real/control-plane-stage.ts';
@@ -14,7 +14,6 @@ import { NODE_TOPOLOGIES } from './definition-fixture.ts';
 const CHART = join(root, 'manifests/chart/plumbline');
 const AGENT = 'base/node-agent/components';
 
-/** The setting of each component. */
 const SETTINGS: Readonly<Record<string, string>> = {
   [`${AGENT}/gate`]: 'nodeAgent.gate=true',
   [`${AGENT}/dpu`]: 'dpu.lease=own',
@@ -33,44 +32,6 @@ const SETTINGS: Readonly<Record<string, string>> = {
   'components/dpu-migrate': 'dpu.recovery=migrate',
 };
 
-describe('the Helm chart', () => {
-  needs('kubectl');
-
-  it('has the lines of each object of the manifests and no others, except those of its values', function () {
-    this.timeout(300_000);
-    const base = linesOfManifests('base');
-    const variants = Object.keys(SETTINGS).map(linesOfManifests);
-    const templates = readdirSync(join(CHART, 'templates')).filter(isTemplate);
-    const chart = new Map([...templates.flatMap(objectsOfTemplate), ...staticObjects()]);
-    const values = new Set(linesOf(stringify(VALUES)));
-    const differences: string[] = [];
-    for (const object of new Set([base, ...variants, chart].flatMap((objects) => [...objects.keys()]))) {
-      const count = (objects: ReadonlyMap<string, readonly string[]>, line: string) =>
-        objects.get(object)?.filter((other) => other === line).length ?? 0;
-      const lines = new Set([base, ...variants, chart].flatMap((objects) => objects.get(object) ?? []));
-      for (const line of lines) {
-        const inBase = count(base, line);
-        const added = variants.map((variant) => Math.max(0, count(variant, line) - inBase));
-        const inChart = count(chart, line);
-        const isMissing = inChart < inBase + Math.max(...added) && !values.has(line);
-        const isMore = inChart > inBase + added.reduce((sum, more) => sum + more, 0);
-        if (isMissing || isMore) differences.push(`${object}: ${isMissing ? 'missing' : 'more'}: ${line}`);
-      }
-    }
-    assert.deepEqual(
-      differences.filter((text) => !OF_VALUES.test(text)),
-      [],
-    );
-  });
-});
-
-/** Fields that values.yaml sets or adds; `value` is that of PLUMBLINE_ALIGNMENT. */
-const OF_VALUES =
-  /: (?:image|value: (?:auto|annotated)$|more: (?:imagePull(?:Policy|Secrets)|caBundle|nodeSelector|tolerations|affinity|args):)/;
-
-const isTemplate = (file: string) => file.endsWith('.yaml') && file !== 'namespace.yaml' && file !== 'static.yaml';
-
-const LABEL = { 'app.kubernetes.io/part-of': 'plumbline' };
 /** The objects of manifests, without the namespace that kustomize gives to policies, which have none. */
 function manifestObjects(folder: string, components: readonly string[] = []): KubernetesObject[] {
   return objectsOf(render(folder, components)).map((object) => {
@@ -80,87 +41,11 @@ function manifestObjects(folder: string, components: readonly string[] = []): Ku
   });
 }
 
-/** The objects of the files in the list of static.yaml, as it changes them. */
-function staticObjects(): [object: string, lines: string[]][] {
-  const globs = [...readChart('templates/static.yaml').matchAll(/^ {2}"(\S+\.yaml)" /gm)].map(([, glob]) => glob ?? '');
-  assert.ok(globs.length > 8, globs.join());
-  const files = globs.flatMap((glob) => {
-    const directory = join(CHART, 'files', dirname(glob));
-    return readdirSync(directory).flatMap((file) => (matchesGlob(file, basename(glob)) ? [join(directory, file)] : []));
-  });
-  return files.flatMap((file) =>
-    objectsOf(readFileSync(file, 'utf8')).flatMap((object): [string, string[]][] => {
-      if (object.metadata === undefined) return [];
-      const { namespace, labels } = object.metadata;
-      const isNamespaced = namespace !== undefined || NAMESPACED.includes(object.kind);
-      const metadata = {
-        ...object.metadata,
-        labels: { ...LABEL, ...(labels as object) },
-        ...(isNamespaced && { namespace: namespace ?? 'plumbline-system' }),
-      };
-      return [entryOf({ ...object, metadata })];
-    }),
-  );
-}
-
-const NAMESPACED = ['Certificate', 'Issuer', 'Role', 'RoleBinding', 'Service', 'ServiceAccount'];
-
-const matchesGlob = (file: string, glob: string) =>
-  file !== 'kustomization.yaml' && (glob === file || (glob === '*.yaml' && file.endsWith('.yaml')));
-
 const idOf = ({ kind, metadata }: KubernetesObject) => `${kind} ${metadata.namespace ?? ''}/${metadata.name}`;
-
-function entryOf(object: KubernetesObject): [object: string, lines: string[]] {
-  return [idOf(object), linesOf(stringify(object, { lineWidth: 0 }))];
-}
-
-/** The default of a value. */
-const valueAt = (path: string) =>
-  path.split('.').reduce<unknown>((part, key) => (part as Record<string, unknown>)[key], VALUES);
-
-/** The lines of each object of the base with a component, by its kind and name. */
-function linesOfManifests(component: string): ReadonlyMap<string, string[]> {
-  return new Map(
-    manifestObjects('base', component === 'base' ? [] : [component])
-      .filter(({ kind, metadata }) => kind !== 'CustomResourceDefinition' && metadata.name !== 'plumbline-system')
-      .map(entryOf),
-  );
-}
-
-/** The lines of each object of a template that are not template syntax, with all alternatives of a choice. */
-function objectsOfTemplate(file: string): [object: string, lines: string[]][] {
-  const text = readChart(`templates/${file}`)
-    .replaceAll(/\{\{- if \.Values\.webhook\.namespaces \}\}\n.*?\{\{- end \}\}\n/gs, '')
-    .replaceAll(/\{\{ \.Files\.Get "(\S+)" \| indent 4 \}\}/g, (_, path: string) => readChart(path))
-    .replaceAll(/\{\{ \.Values\.([\w.]+) \}\}/g, (_, path: string) => String(valueAt(path)));
-  return text.split(/^---$/m).flatMap((object): [string, string[]][] => {
-    const kind = /^kind: (\S+)$/m.exec(object)?.[1];
-    const name = /^ {2}name: (\S+)$/m.exec(object)?.[1];
-    const namespace = /^ {2}namespace: (\S+)$/m.exec(object)?.[1] ?? '';
-    return kind === undefined ? [] : [[`${kind} ${namespace}/${name}`, linesOf(object).flatMap(withoutSyntax)]];
-  });
-}
-
-function withoutSyntax(line: string): string[] {
-  const choice = /^(.*?)\{\{ if .*? \}\}(.*)\{\{ else \}\}(.*)\{\{ end \}\}$/.exec(line);
-  if (choice === null) return /\{\{-? [A-Za-z(]/.test(line) ? [] : [line];
-  const [, head = '', first = '', last = ''] = choice;
-  return [...first.split(/\{\{ else if .*? \}\}/), last].map((value) => `${head}${value}`);
-}
-
-/** Without indentation and the dashes of lists: an entry under a condition is never the first of its item. */
-const linesOf = (text: string) =>
-  text
-    .split('\n')
-    .map((line) => line.replace(/^[ -]+/, ''))
-    .filter((line) => line !== '');
 
 const readChart = (file: string) => readFileSync(join(CHART, file), 'utf8');
 
-interface ChartValues {
-  readonly [part: string]: object & { readonly image?: { readonly tag: string } };
-}
-const VALUES = parse(readChart('values.yaml')) as ChartValues;
+const VALUES = parse(readChart('values.yaml')) as object;
 /** Values that README.md describes once for all components. */
 const SHARED = ['image', 'resources', 'replicas', 'flags', 'nodeSelector', 'tolerations', 'affinity', 'updateStrategy'];
 
@@ -216,39 +101,7 @@ describe('the pages of the Helm chart', () => {
   });
 });
 
-describe('the templates of the Helm chart', () => {
-  it('name every image with the chart’s appVersion, unless the user sets its tag', () => {
-    const tags = Object.values(VALUES).flatMap(({ image }) => image?.tag ?? []);
-    assert.deepEqual(tags, Array(5).fill(''));
-    const template = (file: string) => readChart(join('templates', file));
-    const name = '{{ $image.repository }}:{{ $image.tag | default $root.Chart.AppVersion }}';
-    assert.ok(template('_helpers.tpl').includes(name));
-    const images = readdirSync(join(CHART, 'templates'))
-      .filter((file) => file.endsWith('.yaml'))
-      .flatMap((file) => template(file).match(/^ *(- )?image: .*$/gm) ?? []);
-    assert.ok(images.length >= 6, images.join('\n'));
-    for (const image of images) assert.match(image, /image: \{\{ include "plumbline\.(image|kubeScheduler)" /);
-  });
-
-  it('fail with a sentence if the registry is empty, in the helper that makes names of images', () => {
-    const helper = readChart('templates/_helpers.tpl');
-    assert.match(
-      helper,
-      /define "plumbline\.image".*if not \$root\.Values\.images\.registry \}\}\n\{\{- fail "images\.registry is empty: .+"/s,
-    );
-  });
-
-  it('limit only the entries for launchers that do not opt in to namespaces', () => {
-    const webhook = readChart('templates/webhook.yaml');
-    const limited = webhook
-      .split(/^ {2}- (?=admissionReviewVersions|name: \S+\n)/m)
-      .filter((entry) => entry.includes('.Values.webhook.namespaces'))
-      .map((entry) => /^ {4}name: (\S+)|^name: (\S+)/m.exec(entry)?.slice(1).join(''));
-    assert.deepEqual(limited.sort(), ['networks.plumbline.dev', 'scheduler.plumbline.dev']);
-  });
-});
-
-describe('the Helm chart, rendered', function () {
+describe('the Helm chart', function () {
   needs('helm');
   needs('kubectl');
   this.timeout(300_000);

@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { parse } from 'yaml';
 import { root } from '../support/bundles.ts';
 
-/** A structural schema, limited to the features of the shipped definition. */
 export interface Schema {
   readonly type: 'object' | 'array' | 'string' | 'integer' | 'boolean';
   readonly description?: string;
@@ -37,7 +36,6 @@ export const NODE_TOPOLOGIES = parse(
   readFileSync(join(root, 'manifests/base/crd/nodetopologies.yaml'), 'utf8'),
 ) as Definition;
 
-/** The schema of each version. */
 export const SCHEMAS: readonly Schema[] = NODE_TOPOLOGIES.spec.versions.map(({ schema }) => schema.openAPIV3Schema);
 
 export interface Place {
@@ -49,7 +47,6 @@ export interface Place {
 /** Fields that the API server describes and limits itself. */
 const STANDARD = ['.apiVersion', '.kind', '.metadata'];
 
-/** Every place of a schema below its root, parents first, without the standard ones. */
 export function placesOf(schema: Schema, path = ''): Place[] {
   const below: [string, Schema][] = [
     ...Object.entries(schema.properties ?? {}).map(([name, property]): [string, Schema] => [
@@ -64,7 +61,6 @@ export function placesOf(schema: Schema, path = ''): Place[] {
     .flatMap(([at, place]) => [{ path: at, schema: place }, ...placesOf(place, at)]);
 }
 
-/** The reason why a value of this schema can have any size, or undefined. */
 export function unbounded({ type, ...schema }: Schema): string | undefined {
   switch (type) {
     case 'string':

@@ -7,7 +7,7 @@ import { ASKING } from '../../model/launcher/annotation.ts';
 import { DECISION_ANNOTATION, PLACEMENT_ANNOTATION } from '../../model/names.ts';
 import { NETWORKS_ANNOTATION } from '../../model/networks/attachments.ts';
 import { parseNodeAgentConfig } from '../../node-agent/wiring/config.ts';
-import { parseSchedulerConfiguration } from '../../sandbox/scheduler/configuration.ts';
+import { parseSchedulerConfiguration } from '../../sandbox/scheduler/extender.ts';
 import { parseSchedulerPluginConfig } from '../../scheduler-plugin/wiring/config.ts';
 import { parseWebhookConfig } from '../../webhook/config.ts';
 import type { KubernetesObject } from '../real/control-plane-stage.ts';
@@ -89,7 +89,6 @@ describe('the manifests', () => {
   }
   const entriesOf = (all: readonly KubernetesObject[]): Entry[] =>
     all.flatMap((one) => (one.kind.endsWith('WebhookConfiguration') ? (one['webhooks'] as Entry[]) : []));
-  /** The conditions by which the API server selects requests, except whether the webhook is switched on. */
   const conditionsOf = (all: readonly KubernetesObject[], ...names: readonly string[]): string[] =>
     names.flatMap((name) =>
       (entriesOf(all).find((one) => one.name === name)?.matchConditions ?? [])
@@ -150,19 +149,6 @@ describe('the manifests', () => {
       for (const { name, securityContext } of containersOf(object)) {
         assert.equal(securityContext.readOnlyRootFilesystem, true, name);
         assert.deepEqual(securityContext.capabilities?.drop, ['ALL'], name);
-      }
-    }
-  });
-
-  it('leave every agent its capabilities with any component', function () {
-    this.timeout(300_000);
-    for (const component of ['gate', 'dpu', 'dpu-observe', 'openshift']) {
-      for (const agent of built(`${AGENT}/${component}`).filter(({ kind }) => kind === 'DaemonSet')) {
-        const [container] = containersOf(agent);
-        assert.ok(
-          container?.securityContext.capabilities?.add?.includes('SYS_NICE'),
-          `${agent.metadata.name}: ${component}`,
-        );
       }
     }
   });

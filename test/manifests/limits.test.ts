@@ -10,7 +10,6 @@ import { schedulingPod } from '../../scheduler-plugin/extender/args.ts';
 import { root } from '../support/bundles.ts';
 import { AFFINITY, limitsOf } from '../support/reader-limits.ts';
 
-/** What the daemons read of pods and VMIs. */
 const READERS = [
   pod.extend({ spec: pod.shape.spec.extend({ tolerations }) }),
   observedPod,
@@ -41,24 +40,30 @@ const listAt = (name: string) => `variables.spec.?${name}.orValue([])`;
 const textAt = (field: string) => `bytes(variables.spec.?${field}.orValue('')).size()`;
 const REQUIREMENTS = 'variables.requirements.exists(l, l.exists(r,';
 
+type Row = readonly [groups: readonly (readonly string[])[], refused: string, message: string];
+const atMost = (paths: readonly string[], size: string, what: string, unit = 'are allowed'): Row => [
+  [paths],
+  `${size} > $0`,
+  `${what}: at most $0 ${unit}`,
+];
+const listOf = (name: string) => atMost([`.spec.${name}[] items`], `${listAt(name)}.size()`, `spec.${name}`);
+const textOf = (field: string) => {
+  const path = `.spec.${field.replace('?', '')}`;
+  return atMost([path], textAt(field), path.slice(1), 'bytes are allowed');
+};
+const NODE_AFFINITY = 'spec.affinity.nodeAffinity';
+const VALUES = 'variables.requirements.map(l, l.map(r, r.?values.orValue([]).size()).sum()).sum()';
+
 /** What is refused, with `$0` for the limit of the first group of fields, and the message. */
-const ROWS: readonly [groups: readonly (readonly string[])[], refused: string, message: string][] = [
-  ...['containers', 'initContainers'].map((name): (typeof ROWS)[number] => [
-    [[`.spec.${name}[] items`]],
-    `${listAt(name)}.size() > $0`,
-    `spec.${name}: at most $0 are allowed`,
-  ]),
+const ROWS: readonly Row[] = [
+  ...['containers', 'initContainers'].map(listOf),
   [[amounts('{} entries')], 'variables.amounts.exists(m, m.size() > $0)', 'resources: at most $0 are allowed'],
   [
     [amounts('{key}'), amounts('{}')],
     'variables.amounts.exists(m, m.exists(k, bytes(k).size() > $0 || bytes(string(m[k])).size() > $1))',
     'resources: a name may have $0 bytes and a quantity $1',
   ],
-  [
-    [['.spec.nodeSelector{} entries']],
-    'variables.nodeSelector.size() > $0',
-    'spec.nodeSelector: at most $0 are allowed',
-  ],
+  atMost(['.spec.nodeSelector{} entries'], 'variables.nodeSelector.size()', 'spec.nodeSelector'),
   [
     [['.spec.nodeSelector{key}'], ['.spec.nodeSelector{}']],
     'variables.nodeSelector.exists(k, bytes(k).size() > $0 || bytes(variables.nodeSelector[k]).size() > $1)',
@@ -67,33 +72,26 @@ const ROWS: readonly [groups: readonly (readonly string[])[], refused: string, m
   [
     [[`${TERMS} items`, `${AFFINITY}.preferredDuringSchedulingIgnoredDuringExecution[] items`]],
     '[variables.required, variables.preferred].exists(l, l.size() > $0)',
-    'spec.affinity.nodeAffinity: at most $0 terms are allowed',
+    `${NODE_AFFINITY}: at most $0 terms are allowed`,
   ],
-  [
-    [[`${AFFINITY} requirements`, ...both(' items')]],
-    'variables.requirements.map(l, l.size()).sum() > $0',
-    'spec.affinity.nodeAffinity: at most $0 requirements are allowed',
-  ],
-  [
-    [[`${AFFINITY} values`, ...both('.values[] items')]],
-    'variables.requirements.map(l, l.map(r, r.?values.orValue([]).size()).sum()).sum() > $0',
-    'spec.affinity.nodeAffinity: at most $0 values are allowed',
-  ],
+  atMost(
+    [`${AFFINITY} requirements`, ...both(' items')],
+    'variables.requirements.map(l, l.size()).sum()',
+    NODE_AFFINITY,
+    'requirements are allowed',
+  ),
+  atMost([`${AFFINITY} values`, ...both('.values[] items')], VALUES, NODE_AFFINITY, 'values are allowed'),
   [
     [both('.key'), both('.operator')],
     `${REQUIREMENTS} bytes(r.key).size() > $0 || bytes(r.operator).size() > $1))`,
-    'spec.affinity.nodeAffinity: a key may have $0 bytes and an operator $1',
+    `${NODE_AFFINITY}: a key may have $0 bytes and an operator $1`,
   ],
   [
     [both('.values[]')],
     `${REQUIREMENTS} r.?values.orValue([]).exists(v, bytes(v).size() > $0)))`,
-    'spec.affinity.nodeAffinity: a value may have $0 bytes',
+    `${NODE_AFFINITY}: a value may have $0 bytes`,
   ],
-  ...['tolerations', 'volumes', 'resourceClaims', 'topologySpreadConstraints'].map((name): (typeof ROWS)[number] => [
-    [[`.spec.${name}[] items`]],
-    `${listAt(name)}.size() > $0`,
-    `spec.${name}: at most $0 are allowed`,
-  ]),
+  ...['tolerations', 'volumes', 'resourceClaims', 'topologySpreadConstraints'].map(listOf),
   [
     [['.spec.schedulingGates[] items'], ['.spec.schedulingGates[].name']],
     'variables.gates.size() > $0 || variables.gates.exists(g, bytes(g.name).size() > $1)',
@@ -105,11 +103,7 @@ const ROWS: readonly [groups: readonly (readonly string[])[], refused: string, m
       "bytes(n.?multus.?networkName.orValue('')).size() > $2)",
     'spec.networks: at most $0 are allowed, with names of $1 bytes and definitions of $2',
   ],
-  ...['schedulerName', 'startStrategy', 'domain.?ioThreadsPolicy'].map((field): (typeof ROWS)[number] => [
-    [[`.spec.${field.replace('?', '')}`]],
-    `${textAt(field)} > $0`,
-    `spec.${field.replace('?', '')}: at most $0 bytes are allowed`,
-  ]),
+  ...['schedulerName', 'startStrategy', 'domain.?ioThreadsPolicy'].map(textOf),
 ];
 
 /** The policy plumbline-cpu-mask bounds these. */
@@ -174,7 +168,6 @@ interface Policy {
   };
 }
 
-/** Its expressions, each in one line. */
 function policy() {
   const text = readFileSync(join(root, 'manifests/base/policies/limits.yaml'), 'utf8');
   const [document = assert.fail('no policy')] = parseAllDocuments(text);

@@ -31,7 +31,6 @@ const metricsByName = new Map(
 );
 const PROCESS = ['process_resident_memory_bytes', 'process_cpu_seconds_total'];
 
-/** Metrics and labels in an expression that no daemon has. */
 function unknownIn(expr: string): string[] {
   const names = metricsIn(expr);
   const foreign = (expr.match(/\b(?:process|nodejs)_[a-z_]+\b/g) ?? []).filter((name) => !PROCESS.includes(name));
@@ -106,7 +105,6 @@ describe('alerts, evaluated by Prometheus', () => {
     assert.deepEqual(Object.keys(ALERT_CASES).toSorted(), alerts.toSorted());
     const { rulesFile, directory } = prepared();
     const cases = Object.entries(ALERT_CASES);
-    /** All of one kind at once: no two of them share a series. */
     const test = (kind: 'fires' | 'silent') => {
       const series = cases.flatMap(([, testCase]) => Object.entries(testCase[kind]));
       assert.equal(new Set(series.map(([name]) => name)).size, series.length);

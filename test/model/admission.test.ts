@@ -48,78 +48,55 @@ function changesFor(facts: PodFacts): PodChange {
   return decision.changes;
 }
 const SMT2 = '[0] 10';
+/** A launcher on the network east whose pod can run on these kinds of nodes. */
+const onEast = (room: number, more: Parameters<typeof cluster>[1] = {}) =>
+  launcher(annotated(EAST), { owner: found(cluster([kind(2, room)], more)) });
+const owned = (owner: LauncherFacts['owner'], annotations = {}) => launcher(annotated(annotations), { owner });
+const other = (annotations: Record<string, string>): PodFacts => ({
+  kind: 'other',
+  pod: ordinary({ annotations }).pod,
+});
+const DECIDED = { [DECISION_ANNOTATION]: '{}' };
+const mesh = container('mesh', '100m', '200m');
+const OWN_DEVICE = { containers: [compute(), mesh, container('side', '1', '1', { 'physnet.plumbline.dev/a': '1' })] };
+const VOLCANO = { containers: [compute(), container('side', '1'), mesh], schedulerName: 'volcano' };
+const TWO = { annotations: { ...ALIGNED, ...EAST }, containers: [container('a', '2'), container('b', '3')] };
 const CASES: [what: string, facts: PodFacts, decision: string][] = [
   ['a launcher on a network', launcher(annotated(EAST)), `${SMT2} ${PHYSNET}`],
   ['an ordinary pod', ordinary(), `[0] 4 ${PLACED}`],
-  [
-    'an ordinary pod on a network',
-    ordinary({ annotations: { ...ALIGNED, ...EAST }, containers: [container('a', '2'), container('b', '3')] }),
-    `[0] as it is ${PLACED} ${PHYSNET}, [1] 4`,
-  ],
-  ['a pod of another owner', { kind: 'other', pod: ordinary({ annotations: {} }).pod }, 'unchanged'],
+  ['an ordinary pod on a network', ordinary(TWO), `[0] as it is ${PLACED} ${PHYSNET}, [1] 4`],
+  ['a pod of another owner', other({}), 'unchanged'],
   ['a launcher for Plumbline’s scheduler', launcher({}, { scheduler: scheduler() }), `${SMT2}, on plumbline-scheduler`],
   [
-    'too large, while some node has not reported',
-    launcher(annotated(EAST), { owner: found(cluster([kind(2, 6)], { allReport: false })) }),
+    'too large, while a node has not reported',
+    onEast(6, { allReport: false }),
     `${SMT2} ${PHYSNET}; warning larger-than-cells`,
   ],
   ['a VMI that does not exist, of a launcher that asks for nothing', GONE, 'unchanged'],
-  [
-    'a decision on a launcher whose VMI does not exist',
-    launcher(annotated({ [DECISION_ANNOTATION]: '{}' }), { owner: { kind: 'absent' } }),
-    'refused 403; error reserved',
-  ],
+  ['a decision on a launcher without a VMI', owned({ kind: 'absent' }, DECIDED), 'refused 403; error reserved'],
   ['an object that is not a Pod', { kind: 'unreadable', why: 'this is no Pod' }, 'refused 400; error no-pod'],
   ['an unreadable amount', { kind: 'malformed', why: 'bad' }, 'refused 400; error malformed'],
-  [
-    'a launcher that cannot be compared with its VMI',
-    launcher({}, { owner: { kind: 'malformed', why: 'bad' } }),
-    'refused 400; error malformed',
-  ],
-  [
-    'an unreadable VMI',
-    launcher({}, { owner: { kind: 'unreadable', why: 'timeout' } }),
-    'refused 503; error vmi-unreadable',
-  ],
+  ['a malformed launcher', owned({ kind: 'malformed', why: 'bad' }), 'refused 400; error malformed'],
+  ['an unreadable VMI', owned({ kind: 'unreadable', why: 'timeout' }), 'refused 503; error vmi-unreadable'],
   [
     'a container that makes a pod lose its CPUs',
-    ordinary({ containers: [container('a', '3'), container('mesh', '100m', '200m')] }),
+    ordinary({ containers: [container('a', '3'), mesh] }),
     'refused 422; error not-guaranteed',
   ],
-  [
-    'too large for every node',
-    launcher(annotated(EAST), { owner: found(cluster([kind(2, 6)])) }),
-    'refused 422; error larger-than-cells',
-  ],
-  [
-    'a decision on a pod of another owner',
-    { kind: 'other', pod: ordinary({ annotations: { [DECISION_ANNOTATION]: '{}' } }).pod },
-    'refused 403; error reserved',
-  ],
+  ['too large for every node', onEast(6), 'refused 422; error larger-than-cells'],
+  ['a decision on a pod of another owner', other(DECIDED), 'refused 403; error reserved'],
   ['a mask of all CPUs on CPUs of its own', masked('all', '2', '2'), '[0] as it is'],
   ['a mask after a hotplug', masked('1:2:3', '200m', '1', { purpose: 'migration-target' }), '[0] as it is'],
   ['a mask with more entries than vCPUs', masked('0:1:2', '200m', '1'), 'refused 422; error cpu-mask'],
   ['a mask on CPUs of its own', masked('1:2', '2', '2'), 'refused 422; error cpu-mask'],
   [
     'two errors: a container that costs the CPUs, and a device that only Plumbline may request',
-    launcher(
-      {
-        containers: [
-          compute(),
-          container('mesh', '100m', '200m'),
-          container('side', '1', '1', { 'physnet.plumbline.dev/a': '1' }),
-        ],
-      },
-      { owner: found(cluster([kind(2)])) },
-    ),
+    launcher(OWN_DEVICE),
     'refused 422; error not-guaranteed; error reserved; warning misaligned-container',
   ],
   [
     'several findings, errors first and the scheduler last',
-    launcher(
-      { containers: [compute(), container('side', '1'), container('mesh', '100m', '200m')], schedulerName: 'volcano' },
-      { owner: found(cluster([kind(2), kind(4)])), scheduler: scheduler() },
-    ),
+    launcher(VOLCANO, { owner: found(cluster([kind(2), kind(4)])), scheduler: scheduler() }),
     'refused 422; error not-guaranteed; warning misaligned-container; information mixed-candidates; warning other-scheduler',
   ],
 ];
@@ -178,37 +155,23 @@ describe('the decision about a pod', () => {
   }
 
   it('records its findings in the decision, except that the scheduler does not work at present', () => {
-    const decision = decide(
-      launcher(
-        { annotations: { ...ANNOTATED, [NETWORKS_ANNOTATION]: 'east,west' } },
-        {
-          owner: found(cluster([kind(2), kind(4)], { nodeKinds: [kind(2), kind(4), kind(8)] })),
-          scheduler: scheduler('no replica leads'),
-        },
-      ),
-    );
+    const owner = found(cluster([kind(2), kind(4)], { nodeKinds: [kind(2), kind(4), kind(8)] }));
+    const networks = annotated({ [NETWORKS_ANNOTATION]: 'east,west' });
+    const decision = decide(launcher(networks, { owner, scheduler: scheduler('no replica leads') }));
     assert.ok(decision.outcome === 'changed');
-    const { notes } = JSON.parse(decision.changes.annotations[DECISION_ANNOTATION] ?? '') as {
-      notes: { type: string; reason: string }[];
-    };
-    assert.deepEqual(
-      notes.map(({ type, reason }) => `${type} ${reason}`),
-      ['Normal MixedCandidates', 'Warning LauncherNotAligned'],
-    );
+    const { notes } = JSON.parse(decision.changes.annotations[DECISION_ANNOTATION] ?? '');
+    const lines = notes.map(({ type, reason }: Record<string, string>) => `${type} ${reason}`);
+    assert.deepEqual(lines, ['Normal MixedCandidates', 'Warning LauncherNotAligned']);
     assert.ok(decision.findings.some(({ code }) => code === 'scheduler-not-ready'));
   });
 
   it('gives the devices of an ordinary pod to its first lasting container, not to an init container', () => {
     const pod = { annotations: { ...ALIGNED, ...EAST }, initContainers: [container('setup', '2')] };
     const facts = ordinary({ ...pod, containers: [container('log', '100m'), container('a', '2')] });
-    assert.deepEqual(
-      changesFor(facts).containers.map(({ list, index, resources }) => [list, index, resources]),
-      [
-        ['initContainers', 0, []],
-        ['containers', 1, [PLACED, PHYSNET]],
-      ],
-    );
+    const lines = changesFor(facts).containers.map(({ list, index, resources }) => `${list} ${index}: ${resources}`);
+    assert.deepEqual(lines, ['initContainers 0: ', `containers 1: ${PLACED},${PHYSNET}`]);
   });
+
   it('is no refusal after a bug of the program', () =>
     assert.throws(() => decide({ kind: 'ordinary' } as PodFacts), TypeError));
 });
@@ -220,6 +183,10 @@ describe('Plumbline’s own resources on a pod', () => {
     return { metadata: {}, spec: { containers: [], [list]: containers } } satisfies PodShape;
   };
   const bearer = { list: 'containers', index: 1 } as const;
+  const unlimited = {
+    metadata: {},
+    spec: { containers: [{ name: 'c', resources: { requests: { [PHYSNET]: '1' } } }] },
+  };
 
   for (const resource of ['plumbline.dev/tunnel', PLACED, PHYSNET]) {
     it(`${resource} is refused if Plumbline did not set it`, () => {
@@ -233,13 +200,7 @@ describe('Plumbline’s own resources on a pod', () => {
     ['once, in its container', requesting({ [PHYSNET]: '1' }), bearer, [PHYSNET], undefined],
     ['twice', requesting({ [PHYSNET]: '2' }), bearer, [PHYSNET], refusal(PHYSNET, '2')],
     ['in an init container', requesting({ [PHYSNET]: '1' }, 'initContainers'), bearer, [PHYSNET], refusal(PHYSNET)],
-    [
-      'as a request without a limit',
-      { metadata: {}, spec: { containers: [{ name: 'c', resources: { requests: { [PHYSNET]: '1' } } }] } },
-      undefined,
-      [],
-      refusal(PHYSNET),
-    ],
+    ['as a request without a limit', unlimited, undefined, [], refusal(PHYSNET)],
   ] as const) {
     it(`${what}: ${expected === undefined ? 'allowed' : 'refused'}`, () =>
       assert.equal(reservedRequest(pod, place, mayHave), expected));
@@ -278,11 +239,7 @@ describe('the scheduler of a pod', () => {
     assert.deepEqual(schedulerWarnings('volcano', OURS), [
       'spec.schedulerName: "volcano" does not check kubelets, networks and DPUs unless it asks Plumbline\'s extender; remove it for plumbline-scheduler',
     ]);
-    for (const [own, name] of [
-      ['volcano', ''],
-      [OURS, OURS],
-      [undefined, OURS],
-    ] as const)
-      assert.deepEqual(schedulerWarnings(own, name), []);
+    assert.deepEqual([...schedulerWarnings('volcano', ''), ...schedulerWarnings(OURS, OURS)], []);
+    assert.deepEqual(schedulerWarnings(undefined, OURS), []);
   });
 });

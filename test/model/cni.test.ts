@@ -13,21 +13,11 @@ import {
   podOf,
 } from '../../model/cni/decide.ts';
 
-const LEASE: ObservedLease = {
-  bootId: 'b',
-  renewTime: '2026-01-01T00:00:00.000000Z',
-  changedAt: 1,
-  readAt: 2,
-  changes: 3,
-};
-const STATE: GateState = {
-  dpu: 'not-ready',
-  reason: 'its lease ran out',
-  status: true,
-  scope: 'device',
-  exempt: ['kube-system'],
-  at: 10,
-};
+const TIME = '2026-01-01T00:00:00.000000Z';
+const LEASE: ObservedLease = { bootId: 'b', renewTime: TIME, changedAt: 1, readAt: 2, changes: 3 };
+const REASON = 'its lease ran out';
+const EXEMPT = { scope: 'device', exempt: ['kube-system'] } as const;
+const STATE: GateState = { dpu: 'not-ready', reason: REASON, status: true, ...EXEMPT, at: 10 };
 const written = (changes: Partial<GateState>) => JSON.parse(formatGateState({ ...STATE, ...changes })) as GateState;
 describe('the gate’s state as a file', () => {
   it('has every field, one line, and a lease only if one is watched', () => {
@@ -51,45 +41,35 @@ describe('the gate’s state as a file', () => {
   });
 });
 describe('the decision of the gate', () => {
-  const dead = { ready: false, reason: 'its lease ran out' };
-  const question = {
-    dpu: dead,
-    scope: 'all',
-    namespace: 'default',
-    exempt: ['kube-system'],
-    hasDevice: undefined,
-  } as const;
+  const dead = { ready: false, reason: REASON };
+  const live = { ready: true, reason: '' };
+  const question = { ...EXEMPT, dpu: dead, scope: 'all', namespace: 'default', hasDevice: undefined } as const;
 
   it('refuses with code 11 and the reason for ADD if the DPU is dead, and with 50 for STATUS if enabled', () => {
     assert.deepEqual(decideAdd(question), { code: 11, message: 'DPU Not Ready: its lease ran out' });
     assert.deepEqual(decideStatus(dead, true), { code: 50, message: 'DPU Not Ready: its lease ran out' });
-    assert.equal(decideStatus(dead, false), undefined);
-    assert.equal(decideStatus(undefined, true), undefined);
-    assert.equal(decideStatus({ ready: true, reason: '' }, true), undefined);
+    const passed = [decideStatus(dead, false), decideStatus(undefined, true), decideStatus(live, true)];
+    assert.deepEqual(passed, [undefined, undefined, undefined]);
   });
 
-  const passes: [string, Partial<Parameters<typeof decideAdd>[0]>][] = [
-    ['a live DPU', { dpu: { ready: true, reason: '' } }],
-    ['a system pod', { namespace: 'kube-system' }],
-    ['namespaces by prefix', { exempt: ['def*'] }],
-    ['with scope device, an attachment without a device', { scope: 'device', hasDevice: false }],
+  const adds: [does: 'passes' | 'refuses', string, Partial<Parameters<typeof decideAdd>[0]>][] = [
+    ['passes', 'a live DPU', { dpu: live }],
+    ['passes', 'a system pod', { namespace: 'kube-system' }],
+    ['passes', 'namespaces by prefix', { exempt: ['def*'] }],
+    ['passes', 'with scope device, an attachment without a device', { scope: 'device', hasDevice: false }],
+    ['refuses', 'a pod without a namespace', { namespace: undefined }],
+    ['refuses', 'with scope device, an attachment with unknown devices', { scope: 'device', hasDevice: undefined }],
+    ['refuses', 'with scope device, an attachment with a device', { scope: 'device', hasDevice: true }],
+    ['refuses', 'a namespace that only starts like an exempt one', { namespace: 'kube-system-2' }],
+    ['refuses', 'a namespace that only ends like an exempt prefix', { exempt: ['ult*'] }],
   ];
-  for (const [what, more] of passes)
-    it(`passes ${what}`, () => assert.equal(decideAdd({ ...question, ...more }), undefined));
-
-  const holds: [string, Partial<Parameters<typeof decideAdd>[0]>][] = [
-    ['a pod without a namespace', { namespace: undefined }],
-    ['with scope device, an attachment with unknown devices', { scope: 'device', hasDevice: undefined }],
-    ['with scope device, an attachment with a device', { scope: 'device', hasDevice: true }],
-    ['a namespace that only starts like an exempt one', { namespace: 'kube-system-2' }],
-    ['a namespace that only ends like an exempt prefix', { exempt: ['ult*'] }],
-  ];
-  for (const [what, more] of holds)
-    it(`refuses ${what}`, () => assert.equal(decideAdd({ ...question, ...more })?.code, 11));
+  for (const [does, what, more] of adds)
+    it(`${does} ${what}`, () =>
+      assert.equal(decideAdd({ ...question, ...more })?.code, does === 'passes' ? undefined : 11));
 
   it('does not depend on a DPU that the node lacks, and on a live one as on a dead one', () => {
     assert.equal(dependsOnDpu({ ...question, dpu: undefined }), false);
-    assert.equal(dependsOnDpu({ ...question, dpu: { ready: true, reason: '' } }), true);
+    assert.equal(dependsOnDpu({ ...question, dpu: live }), true);
     assert.equal(dependsOnDpu({ ...question, namespace: 'kube-system' }), false);
   });
 
@@ -120,32 +100,21 @@ function linesOf(details: unknown, status?: unknown): string[] {
 }
 describe('the connections of a pod that the DPU reports', () => {
   const details = { default: { pfId: '0' }, 'ns/net': { pfId: '0' } };
+  const states = { 'ns/net': { Status: 'Ready' }, default: { Status: 'Error', Reason: 'no port' } };
+  const twoNetworks = { a: {}, b: {} };
+  const both = { status: 'x', Status: 'Ready', reason: 'r', Reason: 'R' };
+  const lower = { a: { status: 'Ready', reason: 'fine' }, b: both };
   const cases: [what: string, lines: string[], expected: string[]][] = [
     ['are none without annotations', linesOf(undefined), []],
     ['are absent without an answer', linesOf(details), ['default: absent: ', 'ns/net: absent: ']],
-    [
-      'have a state for each network',
-      linesOf(details, { 'ns/net': { Status: 'Ready' }, default: { Status: 'Error', Reason: 'no port' } }),
-      ['default: not ready: no port', 'ns/net: Ready: '],
-    ],
+    ['have a state for each network', linesOf(details, states), ['default: not ready: no port', 'ns/net: Ready: ']],
     [
       'have lower-case fields, which apply before the others',
-      linesOf(
-        { a: {}, b: {} },
-        { a: { status: 'Ready', reason: 'fine' }, b: { status: 'x', Status: 'Ready', reason: 'r', Reason: 'R' } },
-      ),
+      linesOf(twoNetworks, lower),
       ['a: Ready: fine', 'b: not ready: r'],
     ],
-    [
-      'have the status as the reason, if there is none',
-      linesOf({ a: {} }, { a: { status: 'Waiting' } }),
-      ['a: not ready: Waiting'],
-    ],
-    [
-      'have fields without a network, in the older form',
-      linesOf({ pfId: '0', vfId: '1' }, { Status: 'Ready' }),
-      ['default: Ready: '],
-    ],
+    ['have the status as a reason', linesOf({ a: {} }, { a: { status: 'Waiting' } }), ['a: not ready: Waiting']],
+    ['have the older form without a network', linesOf({ pfId: '0' }, { Status: 'Ready' }), ['default: Ready: ']],
     ['leave out networks that are not objects', linesOf({ a: {}, b: 3, c: null, d: [] }), ['a: absent: ']],
   ];
   for (const [what, lines, expected] of cases) it(what, () => assert.deepEqual(lines, expected));
@@ -155,9 +124,8 @@ describe('the connections of a pod that the DPU reports', () => {
     const of = (count: number) => linesOf(Object.fromEntries(names.slice(0, count).map((name) => [name, {}])));
     assert.deepEqual([of(64).length, of(65).length], [64, 64]);
     const long = 'x'.repeat(120);
-    assert.deepEqual(linesOf({ [long]: {} }, { [long]: { status: 'Error', reason: long } }), [
-      `${long}: not ready: ${long}`,
-    ]);
+    const [longest] = linesOf({ [long]: {} }, { [long]: { status: 'Error', reason: long } });
+    assert.equal(longest, `${long}: not ready: ${long}`);
     const [longer = ''] = linesOf({ [`${long}x`]: {} }, { [`${long}x`]: { status: `${long}x` } });
     const cutText = `${'x'.repeat(119)}…`;
     assert.equal(longer, `${cutText}: not ready: ${cutText}`);
@@ -256,17 +224,10 @@ describe('the gate’s configuration after a change', () => {
   });
 
   const other = file('99-loopback.conf', '{}');
+  const ovn = file('10-ovn.conf', OVN);
   const cases: [what: string, files: ReturnType<typeof file>[], plan: object][] = [
-    [
-      'is written when a primary appears',
-      [file('10-ovn.conf', OVN)],
-      { kind: 'write', name: GATE_FILES.plugin, remove: [] },
-    ],
-    [
-      'stays unchanged if nothing changed',
-      [file('10-ovn.conf', OVN), ownOf(OVN), other],
-      { kind: 'keep', problem: undefined },
-    ],
+    ['is written for a new primary', [ovn], { kind: 'write', name: GATE_FILES.plugin, remove: [] }],
+    ['stays unchanged if nothing changed', [ovn, ownOf(OVN), other], { kind: 'keep', problem: undefined }],
     [
       'replaces its file when multus is installed before a list',
       [file('00-multus.conf', MULTUS), file('10-pods.conflist', BRIDGE), ownOf(BRIDGE)],
@@ -274,15 +235,11 @@ describe('the gate’s configuration after a change', () => {
     ],
     ['is removed together with the primary', [ownOf(OVN)], { kind: 'remove', remove: [GATE_FILES.plugin] }],
     [
-      'stays unchanged while the primary is unreadable',
+      'stays with an unreadable primary',
       [file('10-ovn.conf'), ownOf(OVN)],
       { kind: 'keep', problem: /cannot be read/ },
     ],
-    [
-      'reports a primary before the gate',
-      [file('00-a.conf', OVN)],
-      { kind: 'keep', problem: /00-a\.conf sorts before/ },
-    ],
+    ['reports a primary before it', [file('00-a.conf', OVN)], { kind: 'keep', problem: /00-a\.conf sorts before/ }],
   ];
   for (const [what, files, expected] of cases) {
     it(what, () => {

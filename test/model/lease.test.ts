@@ -38,15 +38,12 @@ const sighting = (more: Partial<DpuSighting> = {}): DpuSighting => ({
 const problems = (more: Partial<DpuSighting>) => diagnoseDpu('ovn-dpu-n1', sighting(more)).problems.join('\n');
 describe('the doctor’s view of a DPU Lease', () => {
   it('reports no problem with one writer that renews', () => {
-    assert.deepEqual(diagnoseDpu('ovn-dpu-n1', sighting()), {
-      node: 'n1',
-      renewals: 5,
-      writers: ['plumbline-node-agent'],
-      problems: [],
-      notes: [],
-    });
+    const expected = { node: 'n1', renewals: 5, writers: ['plumbline-node-agent'], problems: [], notes: [] };
+    assert.deepEqual(diagnoseDpu('ovn-dpu-n1', sighting()), expected);
   });
 
+  const restarted = { metadata: { ownerReferences, annotations: { 'plumbline.dev/dpu-run': RESTARTED } }, spec };
+  const about = { network: 'x', state: 'not ready', reason: 'VF gone' } as const;
   const cases: [string, Partial<DpuSighting>, RegExp][] = [
     [
       'reports two writers by name, and what to do',
@@ -57,9 +54,7 @@ describe('the doctor’s view of a DPU Lease', () => {
       'reports pods that lost their network, by name',
       {
         podsWithoutNetwork: ['default/a', 'default/b'],
-        looks: looksOf(['plumbline-node-agent'], {
-          lease: { metadata: { ownerReferences, annotations: { 'plumbline.dev/dpu-run': RESTARTED } }, spec },
-        }),
+        looks: looksOf(['plumbline-node-agent'], { lease: restarted }),
       },
       /^2 pods have lost the network since its DPU’s reboot at 2026-11-29T10:00:00Z: default\/a, default\/b; migrate or restart/,
     ],
@@ -77,14 +72,7 @@ describe('the doctor’s view of a DPU Lease', () => {
     ],
     [
       'reports the number of many waiting pods',
-      {
-        waiting: Array.from({ length: 7 }, (_, i) => ({
-          pod: `p/${i}`,
-          network: 'x',
-          state: 'not ready',
-          reason: 'VF gone',
-        })),
-      },
+      { waiting: Array.from({ length: 7 }, (_, i) => ({ pod: `p/${i}`, ...about })) },
       /p\/4 \(x: VF gone\) and 2 more/,
     ],
   ];
@@ -92,10 +80,8 @@ describe('the doctor’s view of a DPU Lease', () => {
 
   it('needs no renewal of a Lease that its host has released', () => {
     const lease = { metadata: { ownerReferences }, spec: { ...spec, holderIdentity: RELEASED_HOLDER } };
-    const { problems: released, notes } = diagnoseDpu(
-      'ovn-dpu-n1',
-      sighting({ looks: looksOf(['a'], { renewTime: undefined, lease }) }),
-    );
+    const looks = looksOf(['a'], { renewTime: undefined, lease });
+    const { problems: released, notes } = diagnoseDpu('ovn-dpu-n1', sighting({ looks }));
     assert.deepEqual([released, notes], [[], ['its host has turned the health check off']]);
   });
 
@@ -114,14 +100,9 @@ describe('the doctor’s view of a DPU Lease', () => {
 });
 
 describe('reports of agents are current', () => {
-  const lease = (second: number, duration = 40) => ({
-    node: 'n1',
-    renewTime: `2026-01-01T00:00:${second}.000000Z`,
-    duration,
-  });
-  const stale = (health: AgentHealth, now: number, listenedAt: number | undefined = now) => [
-    ...health.stale(now, listenedAt),
-  ];
+  const at = (second: number) => `2026-01-01T00:00:${second}.000000Z`;
+  const lease = (second: number, duration = 40) => ({ node: 'n1', renewTime: at(second), duration });
+  const stale = (health: AgentHealth, now: number, listenedAt = now) => [...health.stale(now, listenedAt)];
 
   it('for the duration that the Lease had at its renewal', () => {
     const health = new AgentHealth();
@@ -158,13 +139,9 @@ const { blockOwnerDeletion: _, ...unblocked } = owner;
 describe('the host’s repair of its DPU Lease', () => {
   it('D1: creates it with owner, holder and duration, and without a renewTime', () => {
     assert.deepEqual(repairLease(undefined, NODE), { kind: 'create', form: good });
-    assert.deepEqual(good, {
-      ownerReferences: [
-        { apiVersion: 'v1', kind: 'Node', name: 'n1', uid: 'u1', controller: true, blockOwnerDeletion: false },
-      ],
-      holderIdentity: 'ovnkube-dpu-node',
-      leaseDurationSeconds: 40,
-    });
+    const node = { apiVersion: 'v1', kind: 'Node', name: 'n1', uid: 'u1' };
+    assert.deepEqual(good.ownerReferences, [{ ...node, controller: true, blockOwnerDeletion: false }]);
+    assert.deepEqual(spec, { holderIdentity: 'ovnkube-dpu-node', leaseDurationSeconds: 40 });
   });
 
   const cases: [what: string, lease: LeaseShape, faults: string[]][] = [

@@ -40,21 +40,12 @@ interface Setting {
   readonly primary?: Parameters<typeof interfacesOf>[0]['primary'];
 }
 function resolve({ networks, annotation, preferences = {}, exclusive = true, primary }: Setting) {
-  const interfaces = interfacesOf({
-    namespace: 'ns',
-    pod:
-      annotation === undefined
-        ? undefined
-        : { metadata: { annotations: { [NETWORKS_ANNOTATION]: annotation } }, spec: {} },
-    vmi: networks && {
-      spec: {
-        networks: Object.entries(networks).map(([name, networkName]) =>
-          networkName === 'pod' ? { name, pod: {} } : { name, multus: { networkName } },
-        ),
-      },
-    },
-    primary,
-  });
+  const annotations = annotation === undefined ? undefined : { [NETWORKS_ANNOTATION]: annotation };
+  const ofVmi = Object.entries(networks ?? {}).map(([name, networkName]) =>
+    networkName === 'pod' ? { name, pod: {} } : { name, multus: { networkName } },
+  );
+  const pod = annotations && { metadata: { annotations }, spec: {} };
+  const interfaces = interfacesOf({ namespace: 'ns', pod, vmi: networks && { spec: { networks: ofVmi } }, primary });
   const affinities = parseAffinities(JSON.stringify(preferences));
   return resolveNetworks({ interfaces, preferences: affinities, findNad, context: EMPTY_CONTEXT, exclusive });
 }
@@ -77,10 +68,7 @@ describe('resolved networks of a VM', () => {
     ['an overlay network needs the tunnel', on('overlay', 'west'), ['net0 tunnel required', 'net1 physnet1 required']],
     [
       'P5: management opts out, another is only preferred',
-      {
-        networks: { data: 'east', mgmt: 'west', log: 'overlay' },
-        preferences: { mgmt: 'none', log: 'preferred' },
-      },
+      { networks: { data: 'east', mgmt: 'west', log: 'overlay' }, preferences: { mgmt: 'none', log: 'preferred' } },
       ['data physnet0 required', 'mgmt physnet1 none', 'log tunnel preferred'],
       'preferred-is-score-only',
     ],
@@ -109,10 +97,9 @@ describe('resolved networks of a VM', () => {
   for (const [what, setting, summary, ...codes] of cases) {
     it(`${what}: ${[...summary, ...codes].join(', ')}`, () => {
       const { networks, findings } = resolve(setting);
-      const lines = networks.map(
-        (network) =>
-          `${network.name} ${network.kind === 'physnet' ? network.physnet : network.kind} ${network.affinity}`,
-      );
+      const placeOf = (network: (typeof networks)[number]) =>
+        network.kind === 'physnet' ? network.physnet : network.kind;
+      const lines = networks.map((network) => `${network.name} ${placeOf(network)} ${network.affinity}`);
       assert.deepEqual([lines, codesOf(findings)], [summary, codes]);
     });
   }
@@ -138,22 +125,15 @@ describe('the resources of networks', () => {
   const networks = [network(), network({ name: 'net4' }), TUNNEL, BRIDGE, WEST];
 
   it('are one for each required network of a pod with exclusive CPUs', () => {
-    assert.deepEqual(requiredResources(networks, EVERY_NETWORK, true), {
-      resources: [EAST, 'plumbline.dev/tunnel'],
-      requiredNetworks: networks.slice(0, 3),
-      withoutDevice: [],
-      findings: [],
-    });
     const nothing = { resources: [], requiredNetworks: [], withoutDevice: [], findings: [] };
+    const all = { ...nothing, resources: [EAST, 'plumbline.dev/tunnel'], requiredNetworks: networks.slice(0, 3) };
+    assert.deepEqual(requiredResources(networks, EVERY_NETWORK, true), all);
     assert.deepEqual(requiredResources(networks, EVERY_NETWORK, false), nothing);
   });
 
   it('are not requested if no node reports the network, unless the user requires it: the pod then waits', () => {
-    const { resources, requiredNetworks, findings } = requiredResources(
-      [TUNNEL, network(), network({ explicit: true })],
-      NOTHING,
-      true,
-    );
+    const three = [TUNNEL, network(), network({ explicit: true })];
+    const { resources, requiredNetworks, findings } = requiredResources(three, NOTHING, true);
     assert.deepEqual([resources, requiredNetworks.length], [[EAST], 1]);
     const without = 'it gets no NUMA affinity, until it is started again with such a node';
     const required = 'it waits until one does, as the annotation plumbline.dev/numa-affinity requires';
@@ -170,22 +150,15 @@ describe('the resources of networks', () => {
   it('include preferred ones, and those that matter to their pod', () => {
     assert.deepEqual(preferredResources(networks), ['physnet.plumbline.dev/west']);
     assert.deepEqual(preferredResources([{ ...BRIDGE, affinity: 'preferred' }]), []);
-    assert.deepEqual(interfaceResources([...networks, network({ name: 'no', affinity: 'none' })]), [
-      [EAST, 'net1'],
-      [EAST, 'net4'],
-      ['plumbline.dev/tunnel', 'net2'],
-      ['physnet.plumbline.dev/west', 'net1'],
-    ]);
+    const pairs = interfaceResources([...networks, network({ name: 'no', affinity: 'none' })]).map(String);
+    const tunnel = 'plumbline.dev/tunnel,net2';
+    assert.deepEqual(pairs, [`${EAST},net1`, `${EAST},net4`, tunnel, 'physnet.plumbline.dev/west,net1']);
   });
 });
 
 const set = (text: string) => CpuSet.parse(text);
 describe('whether a node can place a guest near its networks', () => {
-  const rooms = new Map([
-    [0, 4],
-    [1, 6],
-    [2, 5],
-  ]);
+  const rooms = new Map([4, 6, 5].entries());
   const node = { rooms, alignment: 'best-effort' };
   const located = (...cells: string[]) => cells.map((text, i) => ({ text: `net${i}`, cells: set(text) }));
   const one = (cpus: number, ...cells: string[]) => outOfReach({ cpus, spansCells: false }, located(...cells), node);
@@ -231,19 +204,13 @@ describe('the finding that no node can', () => {
   /** A node whose two NUMA nodes have this room; the physnets east and west and the tunnel are on these NUMA nodes. */
   const node = (
     room: number,
-    { east, west, tunnel }: { readonly east?: string; readonly west?: string; readonly tunnel?: string },
+    { tunnel, ...lists }: { readonly east?: string; readonly west?: string; readonly tunnel?: string },
     alignment = 'best-effort',
   ): NodeReach => ({
-    rooms: new Map([
-      [0, room],
-      [1, room],
-    ]),
+    rooms: new Map([0, 1].map((cell) => [cell, room])),
     alignment,
     networks: {
-      physnets: new Map([
-        ...(east === undefined ? [] : [['east', set(east)] as const]),
-        ...(west === undefined ? [] : [['west', set(west)] as const]),
-      ]),
+      physnets: new Map(Object.entries(lists).map(([name, list]) => [name, set(list)])),
       tunnel: tunnel === undefined ? undefined : set(tunnel),
     },
   });

@@ -47,6 +47,7 @@ const observe =
   ({ reservations }) =>
     reservations.observe(sight(more));
 const bound = (node: string, version = '20') => observe({ node, version });
+const ended = observe({ node: 'n1', terminal: true });
 const expire =
   (now: number, remaining?: string): Act =>
   ({ reservations, reservedNodes }) => {
@@ -69,12 +70,7 @@ const emptyReport =
   };
 const CASES: readonly (readonly [what: string, acts: readonly Act[], nodes: string, ...ends: ReservationEnd[]])[] = [
   ['a promise holds every node of the answer', [promise('n1 n2')], 'n1 n2'],
-  [
-    'a new filter call for the same pod replaces the previous promise',
-    [promise('n1 n2'), promise('n3')],
-    'n3',
-    'filtered-again',
-  ],
+  ['a new filter call for the same pod replaces it', [promise('n1 n2'), promise('n3')], 'n3', 'filtered-again'],
   ['the binding narrows it, and time no longer ends it', [promise('n1 n2'), bound('n2'), expire(10_000)], 'n2'],
   ['a binding to another node ends it and holds that node', [promise('n1'), bound('n3')], 'n3', 'bound-elsewhere'],
   [
@@ -83,22 +79,9 @@ const CASES: readonly (readonly [what: string, acts: readonly Act[], nodes: stri
     '',
     'nomination-withdrawn',
   ],
-  [
-    'the refusal of an earlier try does not end it',
-    [promise('n1', { version: '25' }), observe({ dropped: true })],
-    'n1',
-  ],
-  [
-    'news from before the binding changes nothing for a bound pod',
-    [bound('n1', '30'), observe({ dropped: true, version: '31' })],
-    'n1',
-  ],
-  [
-    'the end of a bound pod ends it, with or without a report',
-    [bound('n1'), observe({ node: 'n1', terminal: true })],
-    '',
-    'terminal',
-  ],
+  ['the refusal of an earlier try does not', [promise('n1', { version: '25' }), observe({ dropped: true })], 'n1'],
+  ['old news of a bound pod change nothing', [bound('n1', '30'), observe({ dropped: true, version: '31' })], 'n1'],
+  ['the end of a bound pod ends it, with or without a report', [bound('n1'), ended], '', 'terminal'],
   ['the timeout ends it', [promise('n1'), expire(59, 'n1'), expire(60)], '', 'expired'],
   [
     'the timeout of a short promise ends it, even after a longer one',
@@ -132,7 +115,7 @@ const CASES: readonly (readonly [what: string, acts: readonly Act[], nodes: stri
   ],
   [
     'a pod that its node has shown gets no promise until it is gone',
-    [bound('n1'), reportShows('n1'), promise('n2'), observe({ node: 'n1', terminal: true }), promise('n3')],
+    [bound('n1'), reportShows('n1'), promise('n2'), ended, promise('n3')],
     'n3',
     'shown',
   ],
@@ -156,10 +139,10 @@ describe('the state machine of reservations', () => {
     assert.deepEqual([on('n1'), on('n2')], [['a', 'b', 'c'], []]);
     assert.equal(reservations.assumedOn('n1')[0], reservations.of('a'));
     assert.deepEqual([...(reservations.of('a')?.places.keys() ?? [])], ['n1']);
-    const ids = () => reservations.assumedOn('n1').map(({ id }) => id);
-    assert.ok(
-      ids().every((id, i) => i === 0 || id > ids()[i - 1]!),
-      `${ids()}`,
+    const ids = reservations.assumedOn('n1').map(({ id }) => id);
+    assert.deepEqual(
+      ids,
+      ids.toSorted((a, b) => a - b),
     );
     reservations.observe(sight({ uid: 'b', node: 'n1' }));
     assert.deepEqual(on('n1'), ['a', 'c', 'b']);
@@ -167,32 +150,17 @@ describe('the state machine of reservations', () => {
     reservations.observe(sight({ uid: 'b', node: 'n1', version: '21' }));
     assert.deepEqual([on('n1'), on('n3')], [['a', 'b', 'c'], []]);
     assert.deepEqual([reservations.size, reservations.unbound], [3, 1]);
-    assert.deepEqual(
-      [reservations.isBoundTo('b', 'n1'), reservations.isBoundTo('b', 'n3'), reservations.isBoundTo('a', 'n1')],
-      [true, false, false],
-    );
+    const isBound = [reservations.isBoundTo('b', 'n1'), reservations.isBoundTo('b', 'n3')];
+    assert.deepEqual([...isBound, reservations.isBoundTo('a', 'n1')], [true, false, false]);
     reservations.deleted('b');
     reservations.withdraw('a');
     assert.deepEqual([reservations.isBoundTo('b', 'n1'), reservations.size, reservations.unbound], [false, 1, 0]);
   });
 
   it('compares resourceVersions as numbers', () => {
-    for (const [version, than] of [
-      ['100', '99'],
-      ['8', '7'],
-      ['x', 'y'],
-      ['10', 'x'],
-      ['x', '10'],
-      ['x1', '1'],
-    ] as const)
-      assert.ok(isLater(version, than), `${version} ${than}`);
-    for (const [version, than] of [
-      ['99', '100'],
-      ['7', '7'],
-      ['x', 'x'],
-      ['1x', '1x'],
-    ] as const)
-      assert.ok(!isLater(version, than), `${version} ${than}`);
+    const pairs = (text: string) => text.split(', ').map((pair) => pair.split(' ') as [string, string]);
+    for (const pair of pairs('100 99, 8 7, x y, 10 x, x 10, x1 1')) assert.ok(isLater(...pair), `${pair}`);
+    for (const pair of pairs('99 100, 7 7, x x, 1x 1x')) assert.ok(!isLater(...pair), `${pair}`);
   });
 });
 describe('the duration of a promise', () => {
@@ -213,30 +181,28 @@ describe('the number of nodes in an answer', () => {
   }
 });
 
-const number = fc.nat(50);
 type Step = (world: World) => void;
 /** Weighted so that the nodes are full most of the time. */
+const steps: readonly [weight: number, run: (world: World, which: number) => void][] = [
+  [6, (world, which) => world.create(which)],
+  [8, (world, which) => world.schedule(which % 51, 1 + (which % 2), which >> 1, (which >> 1) % 8 === 0)],
+  [6, (world, which) => world.bind(which)],
+  [2, (world, which) => world.nominate(which)],
+  [1, (world, which) => world.fail(which)],
+  [6, (world, which) => world.admit(which)],
+  [3, (world, which) => world.report(which)],
+  [3, (world, which) => world.hearReport(which)],
+  [8, (world) => world.hearPod()],
+  [2, (world, which) => world.end(which)],
+  [2, (world, which) => world.wait([7, 61, 300, 599][which % 4]!)],
+  [1, (world) => world.restartScheduler()],
+  [1, (world) => world.takeOver()],
+];
 const step: fc.Arbitrary<Step> = fc.oneof(
-  { weight: 6, arbitrary: number.map((kind) => (world: World) => world.create(kind)) },
-  {
-    weight: 8,
-    arbitrary: fc.tuple(number, fc.integer({ min: 1, max: 2 }), number).map(
-      ([which, most, pick]) =>
-        (world: World) =>
-          world.schedule(which, most, pick, pick % 8 === 0),
-    ),
-  },
-  { weight: 6, arbitrary: number.map((which) => (world: World) => world.bind(which)) },
-  { weight: 2, arbitrary: number.map((which) => (world: World) => world.nominate(which)) },
-  { weight: 1, arbitrary: number.map((which) => (world: World) => world.fail(which)) },
-  { weight: 6, arbitrary: number.map((which) => (world: World) => world.admit(which)) },
-  { weight: 3, arbitrary: number.map((which) => (world: World) => world.report(which)) },
-  { weight: 3, arbitrary: number.map((which) => (world: World) => world.hearReport(which)) },
-  { weight: 8, arbitrary: fc.constant((world: World) => world.hearPod()) },
-  { weight: 2, arbitrary: number.map((which) => (world: World) => world.end(which)) },
-  { weight: 2, arbitrary: fc.constantFrom(7, 61, 300, 599).map((seconds) => (world: World) => world.wait(seconds)) },
-  { weight: 1, arbitrary: fc.constant((world: World) => world.restartScheduler()) },
-  { weight: 1, arbitrary: fc.constant((world: World) => world.takeOver()) },
+  ...steps.map(([weight, run]) => ({
+    weight,
+    arbitrary: fc.nat(10_000).map((which) => (world: World) => run(world, which)),
+  })),
 );
 /** Raise it for a deeper search: 4,000 runs take about ten seconds for each case. */
 const RUNS = Number(process.env['PLUMBLINE_PROPERTY_RUNS'] ?? 200);
@@ -254,10 +220,7 @@ function check(changes: ConstructorParameters<typeof World>[1], numRuns: number)
       world.settle();
       for (const [id, ends] of world.ends) assert.equal(ends.length, 1, `claim ${id} ended ${ends.join(' and ')}`);
       assert.equal(world.reservations.size, 0, 'nothing is held once every report has come in');
-      counts.promised += world.promised;
-      counts.admissions += world.admissions;
-      counts.refused += world.refused;
-      counts.evicted += world.evicted;
+      for (const what of ['promised', 'admissions', 'refused', 'evicted'] as const) counts[what] += world[what];
     }),
     { numRuns },
   );
@@ -266,19 +229,16 @@ function check(changes: ConstructorParameters<typeof World>[1], numRuns: number)
 describe('reservations fit in every order in which kubelets admit pods', function () {
   this.timeout(300_000);
   const options = { 'full-pcpus-only': 'true' };
-  const cases = [
-    { name: 'whole cores, no topology policy', changes: { topologyManager: { policy: 'none' } } },
-    { name: 'whole cores, best-effort', changes: { topologyManager: { policy: 'best-effort' } } },
-    { name: 'whole cores, restricted', changes: { topologyManager: { policy: 'restricted' } } },
-    { name: 'whole cores, single-numa-node', changes: { topologyManager: { policy: 'single-numa-node' } } },
-    {
-      name: 'threads, best-effort',
-      changes: { cpuManager: { policy: 'static' }, topologyManager: { policy: 'best-effort' } },
-    },
-  ];
-  for (const { name, changes } of cases) {
-    it(name, () => {
-      const counts = check({ cpuManager: { policy: 'static', options }, ...changes }, RUNS);
+  for (const [what, policy, cpuOptions] of [
+    ['whole cores', 'none', options],
+    ['whole cores', 'best-effort', options],
+    ['whole cores', 'restricted', options],
+    ['whole cores', 'single-numa-node', options],
+    ['threads', 'best-effort', {}],
+  ] as const) {
+    it(`${what}, topology policy ${policy}`, () => {
+      const cpuManager = { policy: 'static', options: cpuOptions };
+      const counts = check({ cpuManager, topologyManager: { policy } }, RUNS);
       const { promised, admissions } = counts;
       console.log(`      ${JSON.stringify(counts)}`);
       assert.ok(promised > RUNS / 2 && admissions > RUNS / 2, `${promised} promised, ${admissions} admitted`);

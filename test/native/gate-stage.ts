@@ -116,23 +116,24 @@ export function createGateFixture() {
         PLUMBLINE_RUN_DIR: directory,
         ...environment,
       };
-      const env = Object.fromEntries(
-        Object.entries(variables).filter(([, value]) => value !== undefined),
-      ) as NodeJS.ProcessEnv;
+      const present = Object.entries(variables).filter(([, value]) => value !== undefined);
+      const env: NodeJS.ProcessEnv = Object.fromEntries(present);
       const input = typeof conf === 'string' ? conf : JSON.stringify(conf);
       if (!traced && faults === undefined) return run([...wrapper, shim], env, input, running);
       const trace = join(directory, 'trace');
       const traces = faults === undefined ? 'trace=poll,ppoll,nanosleep,clock_nanosleep' : 'trace=all';
       const injections = (faults ?? []).flatMap((fault) => ['-e', `inject=${fault}`]);
       const follow = called.inDelegate ? ['-f'] : [];
-      const result = await run(
-        [pathOf('strace'), '-qq', ...follow, '-o', trace, '-e', traces, ...injections, '-e', 'signal=none', shim],
-        env,
-        input,
-        running,
-      );
+      const options = [...follow, '-o', trace, '-e', traces, ...injections, '-e', 'signal=none'];
+      const result = await run([pathOf('strace'), '-qq', ...options, shim], env, input, running);
       const calls = callsOf(readFileSync(trace, 'utf8'));
       return { ...result, calls, waits: waitsOf(calls) };
+    },
+    /** Calls it. @returns its exit status, and the code and the message of its error */
+    async outcome(called: GateCall): Promise<unknown[]> {
+      const { code, stdout, json } = await this.call(called);
+      const { code: cniCode, msg } = stdout === '' ? {} : json();
+      return [code, cniCode, msg];
     },
     /** A delegate that records each call and then runs the shell script. */
     delegate(name: string, script: string) {
@@ -144,10 +145,15 @@ export function createGateFixture() {
         /** All calls so far: CNI_COMMAND and configuration. */
         calls: () =>
           // The shell may have opened the file, or written only a part of a line.
-          (existsSync(log) ? readFileSync(log, 'utf8').split('\n').slice(0, -1) : []).map((line) => ({
-            verb: line.slice(0, line.indexOf(' ')),
-            conf: JSON.parse(line.slice(line.indexOf(' ') + 1)) as Record<string, unknown>,
-          })),
+          (existsSync(log) ? readFileSync(log, 'utf8').split('\n').slice(0, -1) : []).map((line) => {
+            const [verb = ''] = line.split(' ', 1);
+            return { verb, conf: JSON.parse(line.slice(verb.length)) as Record<string, unknown> };
+          }),
+        verbs(): string {
+          return this.calls()
+            .map(({ verb }) => verb)
+            .join();
+        },
       };
     },
   };
@@ -155,12 +161,13 @@ export function createGateFixture() {
 
 /** Runs a program in a process group of its own, which is in the set until it ends. */
 export function run(
-  [program = '', ...args]: readonly string[],
+  command: readonly string[],
   env: NodeJS.ProcessEnv,
   input: string,
-  running: Set<ChildProcess>,
-): Promise<GateResult> {
-  return new Promise((resolve, reject) => {
+  running = new Set<ChildProcess>(),
+) {
+  const [program = '', ...args] = command;
+  return new Promise<GateResult>((resolve, reject) => {
     const begun = performance.now();
     const child = spawn(program, args, { env, stdio: 'pipe', detached: true });
     running.add(child);
@@ -216,12 +223,10 @@ function callsOf(trace: string): SystemCall[] {
 
 /** The waits among system calls, in order. */
 function waitsOf(calls: readonly SystemCall[]): Wait[] {
-  return calls
-    .filter(({ name }) => ['poll', 'ppoll', 'nanosleep', 'clock_nanosleep'].includes(name))
-    .map(({ name, args, result }) => {
-      const [, seconds, nanos] = /tv_sec=(\d+), tv_nsec=(\d+)/.exec(args) ?? [];
-      const inTimespec = seconds === undefined ? -1 : Number(seconds) * 1000 + Number(nanos) / 1_000_000;
-      const most = name === 'poll' ? Number(/, (-?\d+)$/.exec(args)?.[1]) : inTimespec;
-      return { most, ranOut: result === 0 };
-    });
+  const waits = calls.filter(({ name }) => ['poll', 'ppoll', 'nanosleep', 'clock_nanosleep'].includes(name));
+  return waits.map(({ name, args, result }) => {
+    const [, seconds, nanos] = /tv_sec=(\d+), tv_nsec=(\d+)/.exec(args) ?? [];
+    const inTimespec = seconds === undefined ? -1 : Number(seconds) * 1000 + Number(nanos) / 1_000_000;
+    return { most: name === 'poll' ? Number(/, (-?\d+)$/.exec(args)?.[1]) : inTimespec, ranOut: result === 0 };
+  });
 }

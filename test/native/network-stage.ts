@@ -31,13 +31,13 @@ export function createNetwork(gate: GateFixture) {
         CNI_PATH: gate.binDir,
         CNI_ARGS: 'IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME=vm;K8S_POD_UID=uid-1',
       };
-      return run([...inHost, gate.shim], { ...common, ...environment }, JSON.stringify(conf), new Set());
+      return run([...inHost, gate.shim], { ...common, ...environment }, JSON.stringify(conf));
     },
     /** Calls a list through libcni itself. */
     libcni(verb: 'add' | 'check' | 'del', file: string, sandbox = 'sandbox-1') {
       library ??= buildLibcni(gate.directory);
       const environment = { ...common, CNI_PATH: gate.binDir, CACHE: join(gate.directory, 'cache') };
-      return run([...inHost, library, verb, file, sandbox, podNetns], environment, '', new Set());
+      return run([...inHost, library, verb, file, sandbox, podNetns], environment, '');
     },
     /** The pod's addresses in the kernel: `eth0 10.88.0.2/16`. */
     podAddresses: () =>

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { CpuSet } from '../../model/cpu-set.ts';
 import { Assignments, verdictOn } from '../../node-agent/assignments/assignments.ts';
 import { readCpuClaims } from '../../node-agent/assignments/cpu-claims.ts';
 import { UNKNOWN_VIEW } from '../../node-agent/assignments/view.ts';
@@ -14,6 +13,12 @@ let codes: string[];
 let stop: AbortController;
 let logged: ReturnType<typeof recordingLogger>;
 
+function createAssignments(more: { checkpointGrace?: number } = {}): Assignments {
+  const { directory: kubeletDir, cdiDir } = kubelet;
+  const onFailure = (code: string) => codes.push(code);
+  return new Assignments({ kubeletDir, cdiDir, online: () => set('0-7'), log: logged.log, onFailure, ...more });
+}
+
 /** Prepares a kubelet's directory without a kubelet, and an agent's assignments that do not run yet. */
 function setUp(): void {
   const temp = tempDirectories();
@@ -24,13 +29,7 @@ function setUp(): void {
     codes = [];
     logged = recordingLogger();
     stop = new AbortController();
-    assignments = new Assignments({
-      kubeletDir: kubelet.directory,
-      cdiDir: kubelet.cdiDir,
-      online: () => CpuSet.parse('0-7'),
-      log: logged.log,
-      onFailure: (code) => codes.push(code),
-    });
+    assignments = createAssignments();
   });
   afterEach(async () => {
     stop.abort();
@@ -57,31 +56,22 @@ describe('assignments while the kubelet starts and stops', () => {
     }
   });
 
-  const createWithGrace = (checkpointGrace: number) =>
-    new Assignments({
-      kubeletDir: kubelet.directory,
-      cdiDir: kubelet.cdiDir,
-      online: () => CpuSet.parse('0-7'),
-      log: logged.log,
-      onFailure: () => {},
-      checkpointGrace,
-    });
-
-  it('no checkpoint: the free CPUs are unknown in the grace period', async () => {
-    assignments = createWithGrace(600);
+  const runWithoutCheckpoint = async (checkpointGrace: number) => {
+    assignments = createAssignments({ checkpointGrace });
     kubelet.pods = { 'ns/vm': { compute: '2-3' } };
     await kubelet.start();
     run();
+  };
+
+  it('no checkpoint: the free CPUs are unknown in the grace period', async () => {
+    await runWithoutCheckpoint(600);
     await eventually(() => /cannot read/.test(assignments.view().sources.checkpoint ?? ''), 'it has no checkpoint');
     await new Promise((resolve) => setTimeout(resolve, 300));
     assert.equal(free(), undefined);
   });
 
   it('no checkpoint: PodResources alone decides after the grace period', async () => {
-    assignments = createWithGrace(0.2);
-    kubelet.pods = { 'ns/vm': { compute: '2-3' } };
-    await kubelet.start();
-    run();
+    await runWithoutCheckpoint(0.2);
     await becomes('0-1,4-7');
     assert.match(assignments.view().sources.checkpoint ?? '', /cannot read .*cpu_manager_state/);
     kubelet.pods = {};
@@ -89,10 +79,7 @@ describe('assignments while the kubelet starts and stops', () => {
   });
 
   it('no checkpoint: a kubelet that starts and lists nothing yet frees no CPU', async () => {
-    assignments = createWithGrace(2);
-    kubelet.pods = { 'ns/vm': { compute: '2-3' } };
-    await kubelet.start();
-    run();
+    await runWithoutCheckpoint(2);
     await becomes('0-1,4-7');
     kubelet.pods = {};
     await eventually(() => /lists no containers/.test(assignments.view().sources.podResources ?? ''), 'an empty list');
@@ -133,11 +120,10 @@ describe('devices of plugins', () => {
     assignments.view().devices?.map(({ groups }) => groups.map(({ total, free }) => `${free}/${total}`));
   const are = (expected: unknown) =>
     eventually(() => JSON.stringify(counts()) === JSON.stringify(expected), JSON.stringify(expected));
-  const pluginsChange = (data: unknown = {}) =>
-    writeFileSync(
-      join(kubelet.directory, 'device-plugins/kubelet_internal_checkpoint'),
-      JSON.stringify({ Data: data }),
-    );
+  const pluginsChange = (PodDeviceEntries: unknown = undefined) => {
+    const file = join(kubelet.directory, 'device-plugins/kubelet_internal_checkpoint');
+    writeFileSync(file, JSON.stringify({ Data: { PodDeviceEntries } }));
+  };
 
   it('are known with the first answer, and follow changes with the kubelet’s file: more devices, those of an init container that ended, fewer, a plugin that died', async () => {
     run();
@@ -148,13 +134,8 @@ describe('devices of plugins', () => {
     list(6);
     pluginsChange();
     await are([['5/6']]);
-    const ofInit = { ContainerName: 'init', ResourceName: 'a/vf' };
-    pluginsChange({
-      PodDeviceEntries: [
-        { ...ofInit, PodUID: 'u', DeviceIDs: { 1: ['vf0', 'vf1'] } },
-        { ...ofInit, PodUID: 'gone', DeviceIDs: { 1: ['vf2'] } },
-      ],
-    });
+    const entry = { PodUID: 'u', ContainerName: 'init', ResourceName: 'a/vf', DeviceIDs: { 1: ['vf0', 'vf1'] } };
+    pluginsChange([entry, { ...entry, PodUID: 'gone', DeviceIDs: { 1: ['vf2'] } }]);
     await are([['4/6']]);
     list(0);
     pluginsChange();
@@ -177,10 +158,7 @@ describe('the state of the memory manager in the kubelet’s directory', () => {
     const file = join(kubelet.directory, 'memory_manager_state');
     writeFileSync(file, JSON.stringify({ policyName: 'Static', machineState, checksum: 1 }));
     await eventually(() => problem() === undefined, 'readable');
-    assert.deepEqual(
-      [...(assignments.view().memory?.cells ?? [])],
-      [[0, { blocks: 0, group: '0', free: { memory: 8 } }]],
-    );
+    assert.deepEqual(assignments.view().memory?.cells.get(0), { blocks: 0, group: '0', free: { memory: 8 } });
     writeFileSync(file, '{"policyName":"Sta');
     await eventually(() => /torn/.test(problem() ?? ''), 'torn');
   });
@@ -237,16 +215,13 @@ describe('the CDI files of dra-driver-cpu', () => {
   const spec = (kind: string, ...devices: readonly (readonly [name: string, env: string])[]) =>
     JSON.stringify({ kind, devices: devices.map(([name, env]) => ({ name, containerEdits: { env: [env] } })) });
   const CPU = 'dra.k8s.io/cpu';
+  const BOTH = spec(CPU, ['claim-b', 'DRA_CPUSET_b=3'], ['claim-a', 'DRA_CPUSET_a=1-2']);
 
   for (const [what, files, expected] of [
     ['no directory', undefined, []],
     ['other vendors’ files', { 'nvidia.yaml': 'x', 'nvidia.json': '{' }, []],
     ['a file of another kind', { 'dra.cpu.json': spec('x/y', ['claim-a', 'DRA_CPUSET_a=1']) }, []],
-    [
-      'one file for all claims',
-      { 'dra.cpu.json': spec(CPU, ['claim-b', 'DRA_CPUSET_b=3'], ['claim-a', 'DRA_CPUSET_a=1-2']) },
-      ['a 1-2', 'b 3'],
-    ],
+    ['one file for all claims', { 'dra.cpu.json': BOTH }, ['a 1-2', 'b 3']],
     ['no claims', { 'dra.cpu.json': spec(CPU) }, []],
     ['a claim without CPUs', { 'dra.cpu.json': spec(CPU, ['claim-a', 'PATH=/']) }, /device claim-a has no CPUs/],
     ['CPUs of another claim', { 'dra.cpu.json': spec(CPU, ['claim-a', 'DRA_CPUSET_b=1']) }, /device claim-a has no/],

@@ -22,7 +22,9 @@ topologyManagerPolicy: single-numa-node
 topologyManagerScope: pod
 reservedSystemCPUs: "0"
 `;
+const DEFAULTS = `${HEAD}clusterDomain: cluster.local\n`;
 const SINGLE_NUMA_POD = { policy: 'single-numa-node', scope: 'pod', options: {} };
+const PLAIN_STATIC = { policy: 'static', options: {} };
 const WHOLE_CORES = { policy: 'static', options: { 'full-pcpus-only': 'true' } };
 
 interface Layout {
@@ -73,6 +75,10 @@ const KUBELITE = words(
   '--kubelet-args-file=/var/snap/microk8s/9044/args/kubelet --start-control-plane=true',
 );
 
+function unknown(problem: RegExp): Expected {
+  return { cpuManager: { policy: 'static' }, problem };
+}
+
 /** The arguments of a command line. */
 function words(...parts: string[]): string[] {
   return parts.join(' ').split(' ');
@@ -113,7 +119,7 @@ const LAYOUTS: [name: string, layout: Layout, expected?: Expected][] = [
       },
     },
     {
-      cpuManager: { policy: 'static', options: {} },
+      cpuManager: PLAIN_STATIC,
       topologyManager: { policy: 'restricted', scope: 'container', options: {} },
       memoryManager: 'Static',
       featureGates: { PodLevelResourceManagers: true, InPlacePodVerticalScalingExclusiveCPUs: false },
@@ -129,10 +135,7 @@ const LAYOUTS: [name: string, layout: Layout, expected?: Expected][] = [
         `--config-dir=${RKE2_DIRECTORY} --kubeconfig=/var/lib/rancher/rke2/agent/kubelet.kubeconfig`,
         '--read-only-port=0',
       ),
-      files: {
-        [`${RKE2_DIRECTORY}/00-rke2-defaults.conf`]: `${HEAD}clusterDomain: cluster.local\n`,
-        [`${RKE2_DIRECTORY}/20-numa.conf`]: STATIC,
-      },
+      files: { [`${RKE2_DIRECTORY}/00-rke2-defaults.conf`]: DEFAULTS, [`${RKE2_DIRECTORY}/20-numa.conf`]: STATIC },
     },
   ],
   [
@@ -185,17 +188,9 @@ const LAYOUTS: [name: string, layout: Layout, expected?: Expected][] = [
       command: ['/usr/local/bin/k3s', 'server'],
       files: { [`${K3S_DIRECTORY}/20-numa.conf`]: STATIC },
       certificate: '/var/lib/rancher/k3s/agent/serving-kubelet.crt',
-      configz: {
-        cpuManagerPolicy: 'static',
-        reservedSystemCPUs: '0',
-        topologyManagerPolicy: 'restricted',
-        topologyManagerScope: 'pod',
-      },
+      configz: { cpuManagerPolicy: 'static', reservedSystemCPUs: '0', topologyManagerPolicy: 'restricted' },
     },
-    {
-      cpuManager: { policy: 'static', options: {} },
-      topologyManager: { policy: 'restricted', scope: 'pod', options: {} },
-    },
+    { cpuManager: PLAIN_STATIC, topologyManager: { policy: 'restricted', scope: 'container', options: {} } },
   ],
   [
     'K3s without permission for /configz: its flags are not known',
@@ -207,44 +202,33 @@ const LAYOUTS: [name: string, layout: Layout, expected?: Expected][] = [
         '/var/lib/kubelet/config.yaml': `${HEAD}topologyManagerPolicy: none\n`,
       },
     },
-    {
-      cpuManager: { policy: 'static' },
-      problem: /^the kubelet is part of k3s, which shows no flags of it; allow nodes/,
-    },
+    unknown(/^the kubelet is part of k3s, which shows no flags of it; allow nodes/),
   ],
   [
     'K3s without permission, where the administrator states that the drop-ins are all',
     {
       source: 'the same',
       command: ['/usr/local/bin/k3s', 'agent'],
-      files: {
-        [`${K3S_DIRECTORY}/00-k3s-defaults.conf`]: `${HEAD}clusterDomain: cluster.local\n`,
-        [`${K3S_DIRECTORY}/20-numa.conf`]: STATIC,
-      },
+      files: { [`${K3S_DIRECTORY}/00-k3s-defaults.conf`]: DEFAULTS, [`${K3S_DIRECTORY}/20-numa.conf`]: STATIC },
       flags: ['--kubelet-config-dir', K3S_DIRECTORY],
     },
   ],
 ];
 
+const STATED = { files: { '/c.yaml': STATIC }, flags: ['--kubelet-config', '/c.yaml'] };
 const KUBELET = ['/usr/bin/kubelet', '--kubeconfig=/k', '--config=/c.yaml'];
-const flagged = (...flags: string[]): Layout => ({
-  source: '',
-  command: ['/opt/other-name', '--kubeconfig=/k', '--cpu-manager-policy=static', '--reserved-cpus=0', ...flags],
-  files: {},
-});
-const file = (text: string, more: Partial<Layout> = {}): Layout => ({
-  source: '',
-  command: KUBELET,
-  files: { '/c.yaml': text },
-  ...more,
-});
-const unknown = (problem: RegExp): Expected => ({ cpuManager: { policy: 'static' }, problem });
-
+const flagged = (...flags: string[]): Layout => {
+  const command = ['/opt/other-name', '--kubeconfig=/k', '--cpu-manager-policy=static', '--reserved-cpus=0', ...flags];
+  return { source: '', command, files: {} };
+};
+const file = (text: string, more: Partial<Layout> = {}): Layout => {
+  return { source: '', command: KUBELET, files: { '/c.yaml': text }, ...more };
+};
 const ODD: typeof LAYOUTS = [
   [
     'flags alone, of a kubelet with another name',
     flagged('--topology-manager-policy', 'single-numa-node', '--topology_manager_scope=pod'),
-    { cpuManager: { policy: 'static', options: {} }, topologyManager: SINGLE_NUMA_POD },
+    { cpuManager: PLAIN_STATIC, topologyManager: SINGLE_NUMA_POD },
   ],
   [
     'repeated flags: the last one, and all pairs of a map',
@@ -262,18 +246,14 @@ const ODD: typeof LAYOUTS = [
   ['a flag’s value that no kubelet takes', flagged('--max-pods=many'), unknown(/--max-pods: expected a whole number/)],
   [
     'a variable in a flag, next to a configuration that the administrator states',
-    {
-      ...flagged('--topology-manager-policy=$POLICY'),
-      files: { '/c.yaml': STATIC },
-      flags: ['--kubelet-config', '/c.yaml'],
-    },
+    { ...flagged('--topology-manager-policy=$POLICY'), ...STATED },
     unknown(/--topology-manager-policy: the value/),
   ],
   [
     'all alpha gates',
     flagged('--feature-gates=AllAlpha=true,InPlacePodVerticalScalingExclusiveMemory=false'),
     {
-      cpuManager: { policy: 'static', options: {} },
+      cpuManager: PLAIN_STATIC,
       topologyManager: { policy: 'none', scope: 'container', options: {} },
       featureGates: {
         PodLevelResourceManagers: true,
@@ -283,11 +263,7 @@ const ODD: typeof LAYOUTS = [
     },
   ],
   ['a file that is not there', file('', { files: {} }), unknown(/\/c.yaml: does not exist, or the agent has no mount/)],
-  [
-    'a relative path',
-    file(STATIC, { command: ['kubelet', '--config=c.yaml'] }),
-    unknown(/^c.yaml: relative to a directory that is not known/),
-  ],
+  ['a relative path', file(STATIC, { command: ['kubelet', '--config=c.yaml'] }), unknown(/^c.yaml: relative to a dir/)],
 ];
 
 interface PodWithMounts {
@@ -297,15 +273,11 @@ interface PodWithMounts {
 
 /** Paths on the host by where the agent sees them, with the DaemonSet of the manifests. */
 function mountsOf(components: readonly string[]): [mountPath: string, path: string | undefined][] {
-  const objects = objectsOf(
-    render(
-      'base',
-      components.map((name) => `base/node-agent/components/${name}`),
-    ),
-  );
+  const paths = components.map((name) => `base/node-agent/components/${name}`);
+  const objects = objectsOf(render('base', paths));
   const agent = objects.find(({ kind, metadata }) => kind === 'DaemonSet' && metadata.name === 'plumbline-node-agent');
-  const { containers, volumes } = (agent as unknown as { spec: { template: { spec: PodWithMounts } } }).spec.template
-    .spec;
+  const { template } = (agent as unknown as { spec: { template: { spec: PodWithMounts } } }).spec;
+  const { containers, volumes } = template.spec;
   const hostPathOf = (volume: string) => volumes.find(({ name }) => name === volume)?.hostPath?.path;
   return (containers[0]?.volumeMounts ?? []).map(({ name, mountPath }) => [mountPath, hostPathOf(name)]);
 }
@@ -380,15 +352,15 @@ describe('the kubelet’s settings in a report', () => {
 
   describe('with the mounts of the manifests', () => {
     needs('kubectl');
-    for (const [name, layout, expected = OF_STATIC] of LAYOUTS.filter(
-      ([, { components }]) => components !== undefined,
-    )) {
+    for (const [name, layout, expected = OF_STATIC] of LAYOUTS) {
+      const { components } = layout;
+      if (components === undefined) continue;
       it(name, async () => {
         const [root, container] = [temp(), temp()];
         if (layout.configz !== undefined) await serve(root, layout);
         await place(root, layout);
         // The agent shares the host's process table.
-        const mounts = [['/proc', '/proc'] as const, ...mountsOf(layout.components ?? [])];
+        const mounts = [['/proc', '/proc'] as const, ...mountsOf(components)];
         for (const [mountPath, path] of mounts.sort(([a], [b]) => a.length - b.length)) {
           if (path === undefined || existsSync(join(container, mountPath))) continue;
           mkdirSync(dirname(join(container, mountPath)), { recursive: true });

@@ -98,8 +98,8 @@ export class FakeKubelet {
         containers: Object.entries(containers).map(([container, cpus], i) => ({
           name: container,
           cpuIds: CpuSet.parse(cpus).toArray().reverse(),
-          devices: Object.entries(this.devices[key] ?? {}).map(([resourceName, deviceIds]) => ({
-            resourceName,
+          devices: Object.entries(this.devices[key] ?? {}).map(([name, deviceIds]) => ({
+            resourceName: name,
             deviceIds,
           })),
           dynamicResources: i > 0 ? [] : Object.entries(this.claims[key] ?? {}).map(claimOf),

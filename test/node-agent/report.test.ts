@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
-import { mock } from 'node:test';
 import fc from 'fast-check';
-import { type KubeClient, KubeError } from '../../kube/client.ts';
+import { KubeError } from '../../kube/client.ts';
 import type { NodeTopology } from '../../kube/node-topology.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createMergePatch } from '../../model/json.ts';
@@ -14,7 +13,16 @@ import { TopologyStore } from '../../node-agent/report/topology-store.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
 import { createFakeApi, type FakeApi, mergePatched } from './api-stand-in.ts';
 import { inputs, knownView, runWith } from './report/inputs-fixture.ts';
-import { eventually, recordingLogger, testMetrics, turns, useDuties } from './support.ts';
+import {
+  eventually,
+  messagesOf,
+  outcomesOf,
+  recordingLogger,
+  testMetrics,
+  turns,
+  useDuties,
+  useVirtualClock,
+} from './support.ts';
 
 const NODE = 'worker-1';
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/plumbline-system/leases';
@@ -24,33 +32,41 @@ const PATH = `/apis/plumbline.dev/v1alpha1/nodetopologies/${NODE}`;
 /** With more CPUs than a test reserves. */
 const LARGE = runWith({ description: { cells: [{ id: 0, cpus: '0-63' }], cores: ['0-63'] } });
 
-describe('publishing the report', () => {
-  const start = useDuties();
-  let api: FakeApi;
-  let now: ReportInputs;
-  let builds = 0;
-  let changed: () => void;
-  let logged: ReturnType<typeof recordingLogger>;
-  let metrics: ReturnType<typeof testMetrics>;
+let api: FakeApi;
+let now: ReportInputs;
+let builds: number;
+let changed: () => void;
+let logged: ReturnType<typeof recordingLogger>;
+let metrics: ReturnType<typeof testMetrics>;
 
+function setUp(): void {
   beforeEach(() => {
     api = createFakeApi(NODE);
     now = inputs;
+    builds = 0;
     logged = recordingLogger();
-  });
-  const run = () => {
     metrics = testMetrics();
-    const subscribe = (listener: () => void) => {
-      changed = listener;
-      return () => {};
-    };
-    const current = async () => {
-      builds++;
-      return now;
-    };
-    start(new Report({ client: api.client, nodeName: NODE, inputs: current, subscribe, log: logged.log, metrics }));
+  });
+}
+
+/** The duty, with `now` as what it reports. */
+function createReport(): Report {
+  const subscribe = (listener: () => void) => {
+    changed = listener;
+    return () => {};
   };
-  const published = () => api.objects.get(PATH) as unknown as NodeTopology | undefined;
+  const current = async () => {
+    builds++;
+    return now;
+  };
+  return new Report({ client: api.client, nodeName: NODE, inputs: current, subscribe, log: logged.log, metrics });
+}
+const published = () => api.objects.get(PATH) as unknown as NodeTopology | undefined;
+
+describe('publishing the report', () => {
+  setUp();
+  const start = useDuties();
+  const run = () => void start(createReport());
   const reserve = (cpus: string) => {
     now = { ...inputs, run: LARGE, view: { ...knownView, reserved: CpuSet.parse(cpus) } };
     changed();
@@ -77,10 +93,8 @@ describe('publishing the report', () => {
     run();
     await reservedIs('0');
     assert.equal(published()?.status?.devices, undefined);
-    const nodePath = `/api/v1/nodes/${NODE}`;
-    const node = api.objects.get(nodePath) as { status?: object };
-    const amounts = { capacity: { 'a/vf': '6' }, allocatable: { 'a/vf': '4' } };
-    api.objects.set(nodePath, { ...node, status: { ...node.status, ...amounts } });
+    const node = api.objects.get(`/api/v1/nodes/${NODE}`) as { status: object };
+    Object.assign(node.status, { capacity: { 'a/vf': '6' }, allocatable: { 'a/vf': '4' } });
     await eventually(() => published()?.status?.devices !== undefined, 'devices');
     assert.deepEqual(published()?.status?.devices, [{ ...devices[0], unhealthy: 2 }]);
   });
@@ -95,68 +109,19 @@ describe('publishing the report', () => {
     assert.deepEqual(api.writes, [`PATCH ${PATH}/status`]);
   });
 
-  for (const [what, awaySeconds] of [
-    ['it was deleted', 0],
-    ['its definition, which was deleted for 40 s, is applied again', 40],
-  ] as const) {
-    it(`returns within 30 s after ${what}, with a line in the log; until then it is read every 15 to 20 s`, async () => {
-      mock.timers.enable({ apis: ['setTimeout'] });
-      let second = 0;
-      mock.method(performance, 'now', () => second * 1000);
-      const pass = async (seconds: number) => {
-        for (let i = 0; i < seconds * 4; i++) {
-          second += 0.25;
-          mock.timers.tick(250);
-          for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve));
-        }
-      };
-      let reads = 0;
-      let isDefined = true;
-      const { get, create } = api.client;
-      api.client.get = (path, ...more) => {
-        if (path === PATH) reads++;
-        return get(path, ...more);
-      };
-      api.client.create = (path, ...more) =>
-        isDefined ? create(path, ...more) : Promise.reject(new KubeError(404, 'NotFound', 'no such resource'));
-      try {
-        run();
-        await pass(2);
-        assert.equal(published()?.status?.reserved, '0');
-        [reads, builds] = [0, 0];
-        await pass(120);
-        assert.ok(reads >= 6 && reads <= 8, `${reads} reads in 120 s`);
-        assert.ok(builds >= 11 && builds <= 20, `${builds} checks in 120 s without the kubelet’s configuration`);
-        api.objects.delete(PATH);
-        isDefined = awaySeconds === 0;
-        await pass(awaySeconds);
-        isDefined = true;
-        await pass(30);
-        assert.equal(published()?.status?.reserved, '0');
-        assert.ok(logged.said('the NodeTopology was deleted; publishing it again'));
-      } finally {
-        mock.timers.reset();
-        mock.reset();
-      }
-    });
-  }
-
-  const outcomes = async () =>
-    Object.fromEntries((await metrics.reportWrites.get()).values.map(({ labels, value }) => [labels.outcome, value]));
-
   it('counts each write and each failure', async () => {
     run();
     await reservedIs('0');
     await eventually(() => logged.said('published node topology'), 'said');
-    assert.deepEqual(await outcomes(), { written: 1 });
+    assert.deepEqual(await outcomesOf(metrics.reportWrites), { written: 1 });
     api.failing = true;
     reserve('0-1');
-    await eventually(async () => ((await outcomes())['failed'] ?? 0) > 0, 'a failure');
+    await eventually(async () => ((await outcomesOf(metrics.reportWrites))['failed'] ?? 0) > 0, 'a failure');
     api.failing = false;
     await reservedIs('0-1');
     await eventually(() => logged.said('recovered'), 'recovered');
     assert.ok(logged.said('publishing the node topology failed; retrying'));
-    assert.equal((await outcomes())['written'], 2);
+    assert.equal((await outcomesOf(metrics.reportWrites))['written'], 2);
   });
 
   const leaseTime = () =>
@@ -204,53 +169,85 @@ describe('publishing the report', () => {
     reserve('0-1');
     await reservedIs('0-1');
     await eventually(() => logged.lines.filter(({ msg }) => msg === 'published node topology').length === 2, 'twice');
-    const warnings = logged.lines.filter((line) => line.level === 40);
-    assert.deepEqual(
-      warnings.map(({ dropped, hint }) => [dropped, hint]),
-      [['distances', 'kubectl apply --server-side -f manifests/base/crd/nodetopologies.yaml']],
-    );
+    const [{ dropped, hint } = {}, ...more] = logged.lines.filter((line) => line.level === 40);
+    assert.deepEqual([dropped, more], ['distances', []]);
+    assert.equal(hint, 'kubectl apply --server-side -f manifests/base/crd/nodetopologies.yaml');
   });
 });
 
+describe('a NodeTopology that is deleted', () => {
+  setUp();
+  const start = useDuties();
+  const clock = useVirtualClock(0);
+
+  for (const [what, awaySeconds] of [
+    ['it was deleted', 0],
+    ['its definition, which was deleted for 40 s, is applied again', 40],
+  ] as const) {
+    it(`returns within 30 s after ${what}, with a line in the log; until then it is read every 15 to 20 s`, async () => {
+      let reads = 0;
+      let isDefined = true;
+      const { get, create } = api.client;
+      api.client.get = (path, ...more) => {
+        if (path === PATH) reads++;
+        return get(path, ...more);
+      };
+      api.client.create = (path, ...more) =>
+        isDefined ? create(path, ...more) : Promise.reject(new KubeError(404, 'NotFound', 'no such resource'));
+      start(createReport());
+      await clock.pass(2, 0.25);
+      assert.equal(published()?.status?.reserved, '0');
+      [reads, builds] = [0, 0];
+      await clock.pass(120, 0.25);
+      assert.ok(reads >= 6 && reads <= 8, `${reads} reads in 120 s`);
+      assert.ok(builds >= 11 && builds <= 20, `${builds} checks in 120 s without the kubelet’s configuration`);
+      api.objects.delete(PATH);
+      isDefined = awaySeconds === 0;
+      await clock.pass(awaySeconds, 0.25);
+      isDefined = true;
+      await clock.pass(30, 0.25);
+      assert.equal(published()?.status?.reserved, '0');
+      assert.ok(logged.said('the NodeTopology was deleted; publishing it again'));
+    });
+  }
+});
+
 describe('the node’s NodeTopology on the API server', () => {
+  setUp();
   const { signal } = new AbortController();
   const status = buildStatus(inputs, undefined, '2026-01-01T00:00:00Z')!;
-  let api: FakeApi;
-  let client: KubeClient;
+  let store: TopologyStore;
   let identity: NodeIdentity;
+  const hasChanges = () => store.changesTo(status).length > 0;
 
   beforeEach(async () => {
-    api = createFakeApi(NODE);
-    client = { ...api.client };
-    identity = await readNode(client, NODE, signal);
+    store = new TopologyStore(api.client, NODE);
+    identity = await readNode(api.client, NODE, signal);
   });
 
   it('is read if another client creates it at the same time', async () => {
-    const { create } = client;
-    client.create = (...args) => {
+    const { create } = api.client;
+    api.client.create = (...args) => {
       const { apiVersion, kind } = args[1] as { apiVersion: string; kind: string };
       api.objects.set(PATH, { apiVersion, kind, metadata: { name: NODE }, status: structuredClone(status) });
       return create(...args);
     };
-    const store = new TopologyStore(client, NODE);
     await store.sync(identity, signal);
-    assert.equal(store.published?.reserved, status.reserved);
-    assert.equal(store.changesTo(status).length > 0, false);
+    assert.deepEqual([store.published?.reserved, hasChanges()], [status.reserved, false]);
   });
 
   it('is written until it has the status, which another writer may have changed', async () => {
-    const store = new TopologyStore(client, NODE);
     await store.sync(identity, signal);
-    assert.equal(store.changesTo(status).length > 0, true);
+    assert.equal(hasChanges(), true);
     await store.write(status, signal);
-    assert.deepEqual([store.changesTo(status).length > 0, store.dropped], [false, []]);
+    assert.deepEqual([hasChanges(), store.dropped], [false, []]);
     await store.sync(identity, signal);
-    assert.equal(store.changesTo(status).length > 0, false);
+    assert.equal(hasChanges(), false);
     const stored = api.objects.get(PATH) as { metadata: { resourceVersion: string }; status: { reserved: string } };
     stored.metadata.resourceVersion = 'of another writer';
     stored.status.reserved = '3';
     await store.sync(identity, signal);
-    assert.equal(store.changesTo(status).length > 0, true);
+    assert.equal(hasChanges(), true);
   });
 });
 
@@ -271,91 +268,62 @@ describe('the changes of a report', () => {
 });
 
 describe('the agent’s Lease, renewal by renewal', () => {
+  setUp();
   const start = useDuties();
-  let api: FakeApi;
+  const clock = useVirtualClock();
   let created: number;
-  let now: number;
-  let logged: ReturnType<typeof recordingLogger>;
-  let metrics: ReturnType<typeof testMetrics>;
 
   beforeEach(() => {
-    mock.timers.enable({ apis: ['setTimeout'] });
-    now = 100_000;
-    mock.method(performance, 'now', () => now);
-    api = createFakeApi(NODE);
     created = 0;
-    logged = recordingLogger();
-    metrics = testMetrics();
   });
-  afterEach(() => {
-    mock.timers.reset();
-    mock.reset();
-  });
-
   /** Renews whenever that is due, as with a report that is always current. */
-  const run = () => {
+  const run = async () => {
     const wallClock = () => Date.UTC(2026, 0, 1);
     const lease = new AgentLease({ client: api.client, nodeName: NODE, log: logged.log, metrics, wallClock });
-    start({
-      async run(signal) {
-        const renew = async () => {
-          if (await lease.renew(signal)) created++;
-          return Math.max(0, lease.dueAt - monotonicSeconds());
-        };
-        await repeat(signal, renew, (error) => {
-          throw error;
-        });
-      },
-    });
-  };
-  const pass = async (seconds: number) => {
-    now += seconds * 1000;
-    mock.timers.tick(seconds * 1000);
+    const renew = async (signal: AbortSignal) => {
+      if (await lease.renew(signal)) created++;
+      return Math.max(0, lease.dueAt - monotonicSeconds());
+    };
+    start({ run: (signal) => repeat(signal, renew, (error) => assert.fail(String(error))) });
     await turns();
   };
   const spec = () => api.objects.get(`${LEASES}/${NAME}`)?.['spec'];
-  const outcomes = async () =>
-    Object.fromEntries((await metrics.heartbeats.get()).values.map(({ labels, value }) => [labels.outcome, value]));
 
   it('creates its Lease once, and renews it every ten seconds with a later time', async () => {
-    run();
-    await turns();
+    await run();
     const first = { holderIdentity: NODE, leaseDurationSeconds: 40, renewTime: '2026-01-01T00:00:00.000000Z' };
     assert.deepEqual(spec(), first);
     const { metadata } = api.objects.get(`${LEASES}/${NAME}`) as { metadata: { ownerReferences: { uid: string }[] } };
     assert.equal(metadata.ownerReferences[0]?.uid, 'node-uid-1');
     assert.equal(created, 1);
     const { length } = api.writes;
-    await pass(9.999);
+    await clock.pass(9.999);
     assert.equal(api.writes.length, length);
-    await pass(0.001);
-    await pass(10);
+    await clock.pass(0.001);
+    await clock.pass(10);
     assert.deepEqual(api.writes.slice(length), [`PATCH ${LEASES}/${NAME}`, `PATCH ${LEASES}/${NAME}`]);
     assert.deepEqual(spec(), { ...first, renewTime: '2026-01-01T00:00:00.000002Z' });
-    assert.deepEqual([created, await outcomes(), logged.lines], [1, { renewed: 3 }, []]);
+    assert.deepEqual([created, await outcomesOf(metrics.heartbeats), logged.lines], [1, { renewed: 3 }, []]);
   });
 
   it('counts each failure and renews afterwards', async () => {
     api.failing = true;
-    run();
-    await turns();
-    await pass(10);
-    assert.deepEqual(await outcomes(), { failed: 2 });
+    await run();
+    await clock.pass(10);
+    assert.deepEqual(await outcomesOf(metrics.heartbeats), { failed: 2 });
     assert.deepEqual([...new Set(api.writes)], [`PATCH ${LEASES}/${NAME}`], 'only a missing Lease is created');
-    assert.ok(logged.said('renewing the agent’s Lease failed; retrying'));
     api.failing = false;
-    await pass(10);
-    assert.deepEqual(await outcomes(), { failed: 2, renewed: 1 });
-    assert.ok(logged.said('recovered'));
+    await clock.pass(10);
+    assert.deepEqual(await outcomesOf(metrics.heartbeats), { failed: 2, renewed: 1 });
+    assert.deepEqual(messagesOf(logged), ['40 renewing the agent’s Lease failed; retrying', '30 recovered']);
   });
 
   it('creates its Lease again after Kubernetes deleted it with the node, and says so', async () => {
-    run();
-    await turns();
+    await run();
     api.objects.delete(`${LEASES}/${NAME}`);
-    await pass(10);
+    await clock.pass(10);
     assert.equal(created, 2);
     assert.ok(spec() !== undefined);
-    assert.equal(logged.lines.map(({ msg }) => msg).join(), 'the agent’s Lease was deleted; created it again');
+    assert.deepEqual(messagesOf(logged), ['40 the agent’s Lease was deleted; created it again']);
   });
 });

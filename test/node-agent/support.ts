@@ -1,18 +1,53 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
+import { mock } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import type { Counter } from 'prom-client';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createHost } from '../../model/host.ts';
 import { createAgentMetrics } from '../../node-agent/telemetry/metrics.ts';
 import { Registry } from '../../runtime/metrics.ts';
+import { recordingLogger } from '../support/logger.ts';
 
 export { eventually } from '../support/eventually.ts';
 export { replaceFile, tempDirectories, writeTree } from '../support/files.ts';
-export { recordingLogger } from '../support/logger.ts';
+export { recordingLogger };
 
 export const set = (text: string): CpuSet => CpuSet.parse(text);
 export const testMetrics = () => createAgentMetrics(new Registry());
+
+/** The values of a counter by its label `outcome`. */
+export const outcomesOf = async (counter: Pick<Counter, 'get'>) =>
+  Object.fromEntries((await counter.get()).values.map(({ labels, value }) => [labels['outcome'], value]));
+
+/** Level and message of each line: `40 recovered`. */
+export const messagesOf = ({ lines }: Pick<ReturnType<typeof recordingLogger>, 'lines'>) =>
+  lines.map(({ level, msg }) => `${level} ${msg}`);
+
+/** For a suite: a clock and timers that pass only when a test says so. */
+export function useVirtualClock(startSeconds = 1000) {
+  const clock = {
+    /** Of the monotonic clock. */
+    seconds: startSeconds,
+    /** Lets time pass, in steps, and after each what is due run. */
+    async pass(seconds: number, step = seconds): Promise<void> {
+      for (let passed = 0; passed < seconds; passed += step) {
+        clock.seconds += step;
+        mock.timers.tick(step * 1000);
+        await turns();
+      }
+    },
+  };
+  beforeEach(() => {
+    clock.seconds = startSeconds;
+    mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
+    mock.method(performance, 'now', () => clock.seconds * 1000);
+  });
+  // First the methods, of which setInterval is a fake one, then the timers.
+  afterEach(() => mock.reset());
+  return clock;
+}
 
 /** For a suite: starts duties, which end after each test, or earlier with the returned function. */
 export function useDuties() {

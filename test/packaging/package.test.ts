@@ -56,10 +56,8 @@ describe('the npm package', function () {
 
   before(async () => {
     buildOnce();
-    execFileSync(process.execPath, ['--import', 'tsx', 'packaging/package.ts', '--out', out], {
-      cwd: root,
-      stdio: 'pipe',
-    });
+    const script = ['--import', 'tsx', 'packaging/package.ts', '--out', out];
+    execFileSync(process.execPath, script, { cwd: root, stdio: 'pipe' });
     [packed] = JSON.parse(await npm('pack', out, '--json', '--pack-destination', directory)) as [typeof packed];
   });
   after(async () => {
@@ -103,14 +101,10 @@ describe('the npm package', function () {
   });
 
   it('depends on the packages of its bundles, in the repository’s versions; the repository itself cannot be published', () => {
-    const bundles = readdirSync(inPackage('dist'), { recursive: true, encoding: 'utf8' });
-    const required = bundles
-      .filter((file) => /\.[cm]js$/.test(file))
-      .flatMap((file) =>
-        [...readFileSync(inPackage(`dist/${file}`), 'utf8').matchAll(/\b(?:require\(|from)"([^"./][^"]*)"/g)].map(
-          ([, name = '']) => name,
-        ),
-      );
+    const files = readdirSync(inPackage('dist'), { recursive: true, encoding: 'utf8' });
+    const texts = files.filter((file) => /\.[cm]js$/.test(file)).map((file) => readFileSync(inPackage(`dist/${file}`)));
+    const imports = [...texts.join('\n').matchAll(/\b(?:require\(|from)"([^"./][^"]*)"/g)];
+    const required = imports.map(([, name = '']) => name);
     // ws tries two more packages, which the repository does not have either.
     const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as { packages: object };
     const isInstalled = (name: string) => `node_modules/${name}` in packages;
@@ -156,12 +150,8 @@ describe('the npm package', function () {
       assert.equal(status, 0, daemon);
       assert.match(stdout, /--kubeconfig|--probe-port/);
     }
-    const cluster = createEmbeddedCluster({
-      directory,
-      nodes: [],
-      packageRoot: home,
-      onFault: (error) => assert.fail(String(error)),
-    });
+    const onFault = (error: unknown) => assert.fail(String(error));
+    const cluster = createEmbeddedCluster({ directory, nodes: [], packageRoot: home, onFault });
     try {
       await cluster.start();
       await cluster.prepare();

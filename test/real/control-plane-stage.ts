@@ -10,10 +10,9 @@ import { type KubeClient, KubeError } from '../../kube/client.ts';
 import { kubeconfigAccess } from '../../kube/kubeconfig.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import { kubeconfig as kubeconfigText } from '../../sandbox/cluster/identities.ts';
-import { assetDirectories, needs } from '../support/parts.ts';
+import { assetDirectories, needs, noteVersion } from '../support/parts.ts';
 import { freePort, type Program, startProgram } from '../support/processes.ts';
 import { until } from '../support/until.ts';
-import { noteVersion } from '../support/versions.ts';
 
 /**
  * A real control plane on loopback: etcd and kube-apiserver, and on demand kube-scheduler and kube-controller-manager.
@@ -28,18 +27,14 @@ export interface KubernetesObject {
   readonly [key: string]: unknown;
 }
 
-/** A kube-scheduler, with the port of its /readyz (HTTPS). */
 export type SchedulerProgram = Program & { readonly port: number };
 
-/** A kube-scheduler that takes part in an election with its own account. */
 export interface SchedulerIdentity {
   readonly kubeconfig: string;
-  /** Its host name in the Lease. Default: this machine's. */
   readonly hostName?: string;
 }
 
 export interface ControlPlaneOptions {
-  /** Additional flags of kube-apiserver. */
   readonly apiServerArgs?: readonly string[];
   /** Users in addition to the administrator: lines of the token file, `token,name,uid,"group"`. */
   readonly tokens?: readonly string[];
@@ -47,7 +42,6 @@ export interface ControlPlaneOptions {
   readonly podTokens?: boolean;
 }
 
-/** A pod with one container, unless its spec has others. */
 export function podOf<Metadata extends object>(metadata: Metadata, spec: object = {}) {
   const containers = [{ name: 'compute', image: 'none' }];
   return { apiVersion: 'v1', kind: 'Pod', metadata, spec: { containers, ...spec } };
@@ -116,14 +110,12 @@ export async function startControlPlane(options: ControlPlaneOptions = {}) {
   let apiServer = start('kube-apiserver', apiServerFlags);
 
   const url = `https://127.0.0.1:${port}`;
-  /** A kubeconfig file for a token. */
   const kubeconfig = async (name: string, token: string): Promise<string> => {
     await writeFile(file(`${name}.kubeconfig`), kubeconfigText({ server: url, ca: authority.cert, token }));
     return file(`${name}.kubeconfig`);
   };
   const adminKubeconfig = await kubeconfig('admin', adminToken);
   const client = createKubeClient(kubeconfigAccess(adminKubeconfig), 'plumbline-test');
-  /** Stops all programs and removes the directory. */
   const stop = async () => {
     await client.close();
     for (const program of programs.toReversed()) await program.stop();
@@ -155,19 +147,14 @@ export async function startControlPlane(options: ControlPlaneOptions = {}) {
     /** `Kubernetes v1.36.2` */
     version,
     url,
-    /** The CA of the API server's certificate, PEM. */
     ca: authority.cert,
-    /** Kubeconfigs, logs and data. */
     directory,
-    /** The client of the administrator. */
     client,
     adminKubeconfig,
     kubeconfig,
-    /** The running one. */
     get apiServer() {
       return apiServer;
     },
-    /** Starts the API server again on the same port after it was stopped. Resolves when it answers. */
     async restartApiServer() {
       apiServer = start('kube-apiserver', apiServerFlags);
       await ready(client, apiServer);
@@ -175,10 +162,6 @@ export async function startControlPlane(options: ControlPlaneOptions = {}) {
     /** Compacts all older versions, so that watches from one get 410. */
     compact: () => compact(etcdUrl),
     stop,
-    /**
-     * A token of a service account from the API server. A token bound to a pod names the pod's node, like that of a
-     * DaemonSet.
-     */
     async serviceAccountToken(namespace: string, name: string, pod?: { name: string; uid: string }) {
       const boundObjectRef = pod && { apiVersion: 'v1', kind: 'Pod', name: pod.name, uid: pod.uid };
       const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${name}/token`;
@@ -205,7 +188,6 @@ export async function startControlPlane(options: ControlPlaneOptions = {}) {
       const args = ['--config', config, '--bind-address', '127.0.0.1', '--secure-port', `${port}`, ...own, ...flags];
       return Object.assign(start('kube-scheduler', args, as?.hostName), { port });
     },
-    /** @param controllers as for --controllers */
     async startControllers(controllers: readonly string[] = ['*']) {
       return start('kube-controller-manager', [
         ...['kubeconfig', 'authentication-kubeconfig', 'authorization-kubeconfig'].map(
@@ -228,7 +210,6 @@ async function memoryOrDisk(): Promise<string> {
   return free < ETCD_NEEDS ? tmpdir() : MEMORY_DISK;
 }
 
-/** Through etcd's JSON gateway. */
 async function compact(etcdUrl: string): Promise<void> {
   const call = async (verb: string, body: object) => {
     const answer = await fetch(`${etcdUrl}/v3/kv/${verb}`, { method: 'POST', body: JSON.stringify(body) });

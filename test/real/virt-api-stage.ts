@@ -11,20 +11,9 @@ import { type ControlPlane, type KubernetesObject, namespaceOf } from './control
 const GROUP = 'subresources.kubevirt.io';
 const NAMESPACE = 'kubevirt';
 
-/** The answer of virt-api: a status, and a body if there is one. */
 export interface VirtApiAnswer {
   readonly status: number;
   readonly body?: object;
-}
-
-/**
- * virt-api's unpause of VMIs behind the real aggregation layer, so that the API server itself authenticates and
- * authorizes; and its webhook for evictions.
- */
-interface VirtApi {
-  /** Pods whose eviction was reviewed: `namespace/name`. */
-  readonly reviewed: readonly string[];
-  stop(): Promise<void>;
 }
 
 interface VirtApiDeps {
@@ -36,8 +25,10 @@ interface VirtApiDeps {
 
 const EVICTIONS = '/pod-eviction-validate';
 
-export async function serveVirtApi(plane: ControlPlane, { unpause, denial }: VirtApiDeps): Promise<VirtApi> {
+/** virt-api's unpause behind the real aggregation layer, so that the API server authorizes it, and its webhook. */
+export async function serveVirtApi(plane: ControlPlane, { unpause, denial }: VirtApiDeps) {
   const authority = createCertificateAuthority('virt-api');
+  /** Pods whose eviction was reviewed: `namespace/name`. */
   const reviewed: string[] = [];
   const judge = async (request: IncomingMessage): Promise<VirtApiAnswer> => {
     const { uid, namespace, name } = ((await json(request)) as EvictionReview).request;
@@ -83,7 +74,7 @@ export async function serveVirtApi(plane: ControlPlane, { unpause, denial }: Vir
 }
 
 /** Only its webhook for evictions, as if every VM were to migrate live and none could. */
-export function installInterceptor(plane: ControlPlane): Promise<VirtApi> {
+export function installInterceptor(plane: ControlPlane) {
   const vmi = (name: string) =>
     ({ metadata: { name }, spec: { evictionStrategy: 'LiveMigrate' } }) as unknown as KubeVmi;
   return serveVirtApi(plane, {
@@ -98,9 +89,7 @@ interface EvictionReview {
   readonly request: { readonly uid: string; readonly namespace: string; readonly name: string };
 }
 
-/**
- * As virt-operator installs it: without an answer, launchers are not evicted. Source: KubeVirt, components/webhooks.go
- */
+/** As installed: without an answer, launchers are not evicted. Source: KubeVirt, components/webhooks.go */
 function evictionWebhook(port: number, ca: string): KubernetesObject {
   const rule = { apiGroups: [''], apiVersions: ['v1'], operations: ['*'], resources: ['pods/eviction'] };
   const onlyVms = { name: 'only-vms', expression: 'object.metadata.name.startsWith("virt-launcher")' };
@@ -118,7 +107,6 @@ function evictionWebhook(port: number, ca: string): KubernetesObject {
   };
 }
 
-/** A Status of the API for a failed request. */
 export const failure = (code: number, reason: string, message: string) => ({
   kind: 'Status',
   apiVersion: 'v1',

@@ -21,26 +21,20 @@ describe('settings of the daemons', () => {
     }
   });
 
-  const wrong: { name: string; argv: string[]; message: RegExp }[] = [
-    { name: 'a port out of range', argv: ['--port', '70000'], message: /--port 70000: / },
-    { name: 'a port that is not a number', argv: ['--port', 'http'], message: /--port http: / },
-    {
-      name: 'an unknown flag',
-      argv: ['--prot', '1'],
-      message: /unknown option '--prot'.*see plumbline-webhook --help/s,
-    },
-    { name: 'a flag without its value', argv: ['--port'], message: /argument missing/ },
-    { name: 'an extra argument', argv: ['serve'], message: /too many arguments/ },
-    { name: 'an invalid boolean', argv: ['--full-pcpus-only', 'maybe'], message: /expected true or false/ },
-    { name: 'an unknown log level', argv: ['--log-level', 'loud'], message: /--log-level loud: / },
+  const wrong: [name: string, argv: string[], message: RegExp][] = [
+    ['a port out of range', ['--port', '70000'], /--port 70000: /],
+    ['a port that is not a number', ['--port', 'http'], /--port http: /],
+    ['an unknown flag', ['--prot', '1'], /unknown option '--prot'.*see plumbline-webhook --help/s],
+    ['a flag without its value', ['--port'], /argument missing/],
+    ['an extra argument', ['serve'], /too many arguments/],
+    ['an invalid boolean', ['--full-pcpus-only', 'maybe'], /expected true or false/],
+    ['an unknown log level', ['--log-level', 'loud'], /--log-level loud: /],
   ];
-  for (const { name, argv, message } of wrong) {
+  for (const [name, argv, message] of wrong) {
     it(`refuse ${name} with one line that names it`, () => {
-      assert.throws(
-        () => parseWebhookConfig(argv),
-        (error: unknown) =>
-          error instanceof ConfigError && message.test(error.message) && !error.message.includes('\n'),
-      );
+      const isOneLine = (error: unknown) => error instanceof ConfigError && !error.message.includes('\n');
+      assert.throws(() => parseWebhookConfig(argv), isOneLine);
+      assert.throws(() => parseWebhookConfig(argv), message);
     });
   }
 });

@@ -1,19 +1,15 @@
 import assert from 'node:assert/strict';
 import { EVENTS, LEASES, NODES, PODS } from '../../sandbox/api-server/built-in-types.ts';
-import { createLocalClient, type LocalClient, undefinedNetwork } from '../../sandbox/clients/local-client.ts';
-import { RenewedLease } from '../../sandbox/clients/renewed-lease.ts';
+import { RenewedLease, undefinedNetwork } from '../../sandbox/clients/local-client.ts';
 import type { KubeNode, KubePod } from '../../sandbox/objects.ts';
 import { until } from '../support/until.ts';
 import { podOf, useApiServer } from './support.ts';
 
 describe('a client in the process of the API server', () => {
   const suite = useApiServer();
-  let client: LocalClient;
-  before(() => {
-    client = createLocalClient(suite.server, { username: 'tester', groups: [] });
-  });
 
   it('changes, binds and deletes objects, and follows them from the ones that exist', async () => {
+    const { client } = suite;
     await client.create(NODES, { apiVersion: 'v1', kind: 'Node', metadata: { name: 'n1' } } as KubeNode);
     const pod = await client.create(PODS, podOf('a') as KubePod);
     const changes: string[] = [];
@@ -31,13 +27,12 @@ describe('a client in the process of the API server', () => {
     await client.create(PODS, podOf('b') as KubePod);
     await client.delete(PODS, pod, { gracePeriodSeconds: 0 });
     assert.deepEqual(changes, ['ADDED   ', 'MODIFIED 1  ', 'MODIFIED 1 n1 ', 'DELETED 1 n1 n1']);
-    assert.deepEqual(
-      client.list(PODS).map(({ metadata }) => metadata.name),
-      ['b'],
-    );
+    const names = client.list(PODS).map(({ metadata }) => metadata.name);
+    assert.deepEqual(names, ['b']);
   });
 
   it('counts an Event that is repeated', async () => {
+    const { client } = suite;
     const pod = client.get(PODS, 'default', 'b')!;
     const event = { type: 'Warning', reason: 'Failed', message: 'no' } as const;
     for (const message of ['no', 'no', 'other']) await client.record('kubelet', pod, { ...event, message });
@@ -51,20 +46,23 @@ describe('a client in the process of the API server', () => {
 
   it('names the first network of a pod that has no definition', () => {
     const pod = podOf('c') as KubePod;
-    assert.equal(undefinedNetwork(client, pod), undefined);
+    assert.equal(undefinedNetwork(suite.client, pod), undefined);
     const annotations = { 'k8s.v1.cni.cncf.io/networks': 'blue' };
-    const { namespace, name } = undefinedNetwork(client, { ...pod, metadata: { ...pod.metadata, annotations } }) ?? {};
+    const { namespace, name } =
+      undefinedNetwork(suite.client, { ...pod, metadata: { ...pod.metadata, annotations } }) ?? {};
     assert.deepEqual([namespace, name], ['default', 'blue']);
   });
 
   it('has a Lease renewed until it is released', async () => {
+    const { client } = suite;
     const faults: unknown[] = [];
+    const metadata = { name: 'n1', namespace: 'kube-node-lease' };
+    const times = { durationSeconds: 40, intervalSeconds: 0.01 };
     const lease = new RenewedLease({
       client,
-      metadata: { name: 'n1', namespace: 'kube-node-lease' },
+      metadata,
       holder: 'n1',
-      durationSeconds: 40,
-      intervalSeconds: 0.01,
+      ...times,
       onFault: (error) => faults.push(error),
     });
     const spec = () => client.get(LEASES, 'kube-node-lease', 'n1')?.['spec'] as Record<string, unknown> | undefined;

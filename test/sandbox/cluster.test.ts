@@ -7,25 +7,22 @@ import { NODES } from '../../sandbox/api-server/built-in-types.ts';
 import { createSandbox } from '../../sandbox/cluster/cluster.ts';
 import { identityUser } from '../../sandbox/cluster/identities.ts';
 import { TWO_CELLS } from '../node-agent/support.ts';
-import { temporaryDirectory } from './support.ts';
+import { tempDirectories } from '../support/files.ts';
 
 describe('the embedded cluster', () => {
-  let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
+  const temp = tempDirectories();
+  let directory: string;
   let sandbox: ReturnType<typeof createSandbox>;
   before(async () => {
-    directory = await temporaryDirectory();
-    const labels = { zone: 'a' };
+    directory = temp();
     const nodes = [
-      { name: 'n1', host: TWO_CELLS, labels },
+      { name: 'n1', host: TWO_CELLS, labels: { zone: 'a' } },
       { name: 'n2', host: TWO_CELLS, reserved: '0', kubeletVersion: 'v1.35.0' },
     ];
-    sandbox = createSandbox({ directory: directory.path, nodes });
+    sandbox = createSandbox({ directory, nodes });
     await sandbox.start();
   });
-  after(async () => {
-    await sandbox.stop();
-    await directory.remove();
-  });
+  after(() => sandbox.stop());
 
   it('has a kubelet for each node, with the defaults of its description', () => {
     const facts = sandbox.client.list(NODES).map(({ metadata: { name, labels }, status }) => {
@@ -36,13 +33,13 @@ describe('the embedded cluster', () => {
       ['n1', 'a', '6', 'v1.36.0'],
       ['n2', undefined, '7', 'v1.35.0'],
     ]);
-    assert.equal(sandbox.node('n2').hostRoot, join(directory.path, 'n2'));
+    assert.equal(sandbox.node('n2').hostRoot, join(directory, 'n2'));
     assert.throws(() => sandbox.node('n3'), /no node n3; there are n1, n2/);
   });
 
   it('has a kubeconfig for each identity, for its owner alone', async () => {
     const path = await sandbox.kubeconfig({ kind: 'node-agent', node: 'n1' });
-    assert.deepEqual([path, statSync(path).mode & 0o777], [join(directory.path, 'node-agent-n1.kubeconfig'), 0o600]);
+    assert.deepEqual([path, statSync(path).mode & 0o777], [join(directory, 'node-agent-n1.kubeconfig'), 0o600]);
     const client = createKubeClient(kubeconfigAccess(path), 'test');
     await client.get('/api/v1/nodes/n1');
     await client.close();

@@ -5,12 +5,12 @@ import { createPodResourcesClient } from '../../kube/kubelet-api/pod-resources-c
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createHost } from '../../model/host.ts';
 import { EVENTS, NETWORK_ATTACHMENT_DEFINITIONS, NODES, PODS } from '../../sandbox/api-server/built-in-types.ts';
-import { createLocalClient, type LocalClient } from '../../sandbox/clients/local-client.ts';
 import { EmulatedKubelet } from '../../sandbox/kubelet/kubelet.ts';
 import type { JsonRecord, KubePod } from '../../sandbox/objects.ts';
+import { tempDirectories } from '../support/files.ts';
 import { until } from '../support/until.ts';
 import { startPlugin, stopPlugins } from './plugin-fixture.ts';
-import { podOf, temporaryDirectory, useApiServer } from './support.ts';
+import { definitionOf, podOf, useApiServer } from './support.ts';
 
 const PHYSNET = 'physnet.plumbline.dev/physnet1';
 /** Two NUMA nodes of four cores of two threads; 0 and 8 are reserved. */
@@ -24,19 +24,19 @@ const HOST = createHost({
 
 type PodResources = ReturnType<typeof createPodResourcesClient>;
 
-function useKubelet(probes: { isReady?: (pod: KubePod) => boolean } = {}) {
+function useKubelet(isReady?: (pod: KubePod) => boolean) {
   const suite = useApiServer();
-  let directory: { path: string; remove: () => Promise<void> };
-  let client: LocalClient;
+  const temp = tempDirectories();
+  let directory: string;
   let kubelet: EmulatedKubelet;
   const faults: unknown[] = [];
   const start = async () => {
     kubelet = new EmulatedKubelet({
       name: 'n1',
-      directory: directory.path,
-      client,
+      directory,
+      client: suite.client,
       retrySeconds: 0.05,
-      ...probes,
+      isReady,
       onFault: (error) => faults.push(error),
       settings: {
         version: 'v1.36.0',
@@ -50,55 +50,48 @@ function useKubelet(probes: { isReady?: (pod: KubePod) => boolean } = {}) {
     });
     await kubelet.start();
   };
-  beforeEach(async () => {
-    directory = await temporaryDirectory();
-    client = createLocalClient(suite.server, { username: 'system:node:n1', groups: [] });
-    await start();
+  beforeEach(() => {
+    directory = temp();
+    return start();
   });
   afterEach(async () => {
+    const { client } = suite;
     await stopPlugins();
     for (const pod of client.list(PODS)) await client.delete(PODS, pod, { gracePeriodSeconds: 0 });
     await kubelet.stop();
     for (const type of [NODES, EVENTS]) for (const object of client.list(type)) await client.delete(type, object);
-    await directory.remove();
     assert.deepEqual(faults.splice(0), []);
   });
-  const get = (name: string) => client.get(PODS, 'default', name);
+  const get = (name: string) => suite.client.get(PODS, 'default', name);
   return {
     start,
     stop: () => kubelet.stop(),
     exit: (uid: string) => kubelet.exit(uid),
     get client() {
-      return client;
-    },
-    get directory() {
-      return directory.path;
+      return suite.client;
     },
     get,
-    async run(name: string, limits: JsonRecord, extra: JsonRecord = {}) {
-      const pod = await client.create(PODS, podOf(name, { limits: { memory: '1Gi', ...limits } }, extra) as KubePod);
-      await client.bind(pod, 'n1');
+    async run(name: string, limits: JsonRecord, extra: JsonRecord = {}, annotations = {}) {
+      const template = podOf(name, { limits: { memory: '1Gi', ...limits } }, extra) as KubePod;
+      const pod = await suite.client.create(PODS, { ...template, metadata: { ...template.metadata, annotations } });
+      await suite.client.bind(pod, 'n1');
       return pod;
     },
     phase: (name: string, phase: string) => until(`${name} is ${phase}`, () => get(name)?.status?.phase === phase),
-    state: async () => JSON.parse(await readFile(join(directory.path, 'cpu_manager_state'), 'utf8')),
-    events: () => client.list(EVENTS).map((event) => `${event.reason}: ${event.message}`),
-    node: () => client.get(NODES, undefined, 'n1')!,
+    state: async () => JSON.parse(await readFile(join(directory, 'cpu_manager_state'), 'utf8')),
+    events: () => suite.client.list(EVENTS).map((event) => `${event.reason}: ${event.message}`),
+    node: () => suite.client.get(NODES, undefined, 'n1')!,
     /** Starts a plugin of a network near this NUMA node. */
     async plug(cell: number) {
-      const plugin = await startPlugin(directory.path, PHYSNET, [cell]);
-      const offered = () => client.get(NODES, undefined, 'n1')?.status?.allocatable?.[PHYSNET];
+      const plugin = await startPlugin(directory, PHYSNET, [cell]);
+      const offered = () => suite.client.get(NODES, undefined, 'n1')?.status?.allocatable?.[PHYSNET];
       await until('the resource is offered', () => offered() === '4');
       return plugin;
     },
     /** As an agent reads the kubelet's gRPC API. */
     async podResources<T>(use: (client: PodResources) => Promise<T>): Promise<T> {
-      const connected = createPodResourcesClient(join(directory.path, 'pod-resources/kubelet.sock'));
-      try {
-        return await use(connected);
-      } finally {
-        connected.close();
-      }
+      const connected = createPodResourcesClient(join(directory, 'pod-resources/kubelet.sock'));
+      return use(connected).finally(() => connected.close());
     },
   };
 }
@@ -126,13 +119,9 @@ describe('kubelet stand-in: nodes and admission', () => {
   });
 
   const memory = 'memory, requested: 69793218560, used: 0, capacity: 68719476736';
+  const odd = 'SMT Alignment Error: requested 3 cpus not multiple cpus per core = 2';
   const rejections: [string, JsonRecord, string, string][] = [
-    [
-      '3 CPUs',
-      { cpu: '3' },
-      'SMTAlignmentError',
-      'SMT Alignment Error: requested 3 cpus not multiple cpus per core = 2',
-    ],
+    ['3 CPUs', { cpu: '3' }, 'SMTAlignmentError', odd],
     ['too little memory', { memory: '65Gi' }, 'OutOfmemory', `Node didn't have enough resource: ${memory}`],
   ];
   for (const [what, limits, reason, text] of rejections) {
@@ -149,7 +138,7 @@ describe('kubelet stand-in: nodes and admission', () => {
 
 describe('kubelet stand-in: networks and probes', () => {
   let ready = true;
-  const at = useKubelet({ isReady: () => ready });
+  const at = useKubelet(() => ready);
   const readiness = (name: string) => {
     const { conditions = [], containerStatuses = [] } = at.get(name)?.status ?? {};
     const statusOf = (type: string) => conditions.find((condition) => condition.type === type)?.status;
@@ -158,19 +147,13 @@ describe('kubelet stand-in: networks and probes', () => {
 
   it('does not start a pod on an undefined network, and starts it when the network is defined', async () => {
     const annotations = { 'k8s.v1.cni.cncf.io/networks': 'default/blue' };
-    const template = podOf('a', { limits: { memory: '1Gi' } }) as KubePod;
-    const pod = await at.client.create(PODS, { ...template, metadata: { ...template.metadata, annotations } });
-    await at.client.bind(pod, 'n1');
+    await at.run('a', {}, {}, annotations);
     const event = await until('an Event', () => at.events().find((text) => text.startsWith('FailedCreatePodSandBox')));
     assert.match(event, /cannot find a network-attachment-definition \(blue\) in namespace \(default\)$/);
     const { phase, containerStatuses } = at.get('a')?.status ?? {};
-    assert.deepEqual(
-      [phase, containerStatuses?.[0]?.['state']],
-      ['Pending', { waiting: { reason: 'ContainerCreating' } }],
-    );
-    const metadata = { name: 'blue', namespace: 'default' };
-    const kind = 'NetworkAttachmentDefinition';
-    await at.client.create(NETWORK_ATTACHMENT_DEFINITIONS, { apiVersion: 'k8s.cni.cncf.io/v1', kind, metadata });
+    const waiting = { waiting: { reason: 'ContainerCreating' } };
+    assert.deepEqual([phase, containerStatuses?.[0]?.['state']], ['Pending', waiting]);
+    await at.client.create(NETWORK_ATTACHMENT_DEFINITIONS, definitionOf('blue'));
     await at.phase('a', 'Running');
   });
 
@@ -211,8 +194,8 @@ describe('kubelet stand-in: device plugins', () => {
     const plugin = await at.plug(0);
     plugin.refuseStart('OVS is still there');
     const { metadata } = await at.run('a', { cpu: '2', [PHYSNET]: '1' });
-    const text =
-      'device plugin PreStartContainer rpc failed with err: rpc error: code = FailedPrecondition desc = OVS is still there';
+    const rpc = 'rpc error: code = FailedPrecondition desc = OVS is still there';
+    const text = `device plugin PreStartContainer rpc failed with err: ${rpc}`;
     const waiting = () => (at.get('a')?.status?.containerStatuses?.[0]?.state as JsonRecord | undefined)?.waiting;
     await until('it waits', () => waiting());
     assert.deepEqual(waiting(), { reason: 'CreateContainerConfigError', message: text });

@@ -1,28 +1,21 @@
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
-import {
-  createServer,
-  type IncomingHttpHeaders,
-  type IncomingMessage,
-  type RequestListener,
-  type ServerResponse,
-} from 'node:http';
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createSecureServer, request } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import { ApiServer } from '../../sandbox/api-server/server.ts';
-import type { CertificateAuthority } from '../../sandbox/certificates.ts';
+import { createLocalClient, type LocalClient } from '../../sandbox/clients/local-client.ts';
 import type { JsonRecord, KubeObject } from '../../sandbox/objects.ts';
-
-type ApiServerOptions = ConstructorParameters<typeof ApiServer>[0];
 
 export const TOKEN = 'admin-token';
 export const PODS = '/api/v1/namespaces/default/pods';
 export const MAPS = '/api/v1/namespaces/default/configmaps';
+export const LEASES = '/apis/coordination.k8s.io/v1/namespaces/default/leases';
+export const TOPOLOGIES = '/apis/plumbline.dev/v1alpha1/nodetopologies';
+export const MERGE = 'application/merge-patch+json';
 
-export interface Reply {
+interface Reply {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly body: JsonRecord & { message?: string; reason?: string; metadata: JsonRecord };
@@ -35,60 +28,48 @@ export type Client = (
   options?: { type?: string; accept?: string; token?: string },
 ) => Promise<Reply>;
 
-/** A running API server for one suite; faults are thrown at the end. */
-export async function startApiServer(options: ApiServerOptions = {}): Promise<{ server: ApiServer; call: Client }> {
-  const server = new ApiServer({
-    tokens: { [TOKEN]: { username: 'tester', groups: ['system:authenticated'], extra: { 'example.dev/x': ['y'] } } },
-    ...options,
-  });
-  await server.start();
-  return { server, call: clientOf(server) };
-}
-
 export function clientOf(server: ApiServer): Client {
   return (method, path, body, { type = 'application/json', accept = 'application/json', token = TOKEN } = {}) =>
     new Promise((resolve, reject) => {
-      const outgoing = request(
-        `${server.url}${path}`,
-        {
-          method,
-          ca: server.ca,
-          agent: false,
-          headers: {
-            // Node sends the body of a DELETE correctly only if its length is given.
-            ...(body !== undefined && { 'content-length': Buffer.byteLength(textOf(body)) }),
-            accept,
-            ...(token && { authorization: `Bearer ${token}` }),
-            ...(body !== undefined && { 'content-type': type }),
-          },
-        },
-        (response) => {
-          text(response).then((sent) => {
-            const decoded = sent === '' ? {} : JSON.parse(sent);
-            resolve({ status: response.statusCode ?? 0, headers: response.headers, body: decoded });
-          }, reject);
-        },
-      );
-      outgoing.on('error', reject);
-      outgoing.end(body === undefined ? undefined : textOf(body));
+      const sent = typeof body === 'string' ? body : JSON.stringify(body);
+      const headers = {
+        accept,
+        authorization: `Bearer ${token}`,
+        // Node sends the body of a DELETE correctly only if its length is given.
+        ...(sent !== undefined && { 'content-type': type, 'content-length': Buffer.byteLength(sent) }),
+      };
+      const outgoing = request(`${server.url}${path}`, { method, ca: server.ca, agent: false, headers }, (response) => {
+        text(response).then((answer) => {
+          const decoded = answer === '' ? {} : JSON.parse(answer);
+          resolve({ status: response.statusCode ?? 0, headers: response.headers, body: decoded });
+        }, reject);
+      });
+      outgoing.on('error', reject).end(sent);
     });
 }
 
-const textOf = (body: unknown) => (typeof body === 'string' ? body : JSON.stringify(body));
-
-/** A server that lives as long as the suite. */
-export function useApiServer(options: ApiServerOptions = {}) {
-  let running: { server: ApiServer; call: Client } | undefined;
+/** A server that lives as long as the suite, and its clients. */
+export function useApiServer(options: ConstructorParameters<typeof ApiServer>[0] = {}) {
+  let server: ApiServer;
+  let client: LocalClient;
   before(async () => {
-    running = await startApiServer(options);
+    const user = { username: 'tester', groups: ['system:authenticated'], extra: { 'example.dev/x': ['y'] } };
+    server = new ApiServer({ tokens: { [TOKEN]: user }, ...options });
+    client = createLocalClient(server, { username: 'tester', groups: [] });
+    await server.start();
   });
-  after(() => running?.server.stop());
-  const call: Client = (...request) => running!.call(...request);
+  after(() => server?.stop());
+  const call: Client = (...sent) => clientOf(server)(...sent);
   return {
     call,
     get server() {
-      return running!.server;
+      return server;
     },
+    /** In the process of the server. */
+    get client() {
+      return client;
+    },
+    exists: async (path: string) => (await call('GET', path)).status === 200,
   };
 }
 
@@ -100,28 +81,18 @@ export interface Watched {
 /** Opens a watch and collects its events until it ends or is closed. */
 export function watch(server: ApiServer, path: string) {
   const events: Watched[] = [];
-  let ended = false;
-  const outgoing = request(`${server.url}${path}`, {
-    ca: server.ca,
-    agent: false,
-    headers: { authorization: `Bearer ${TOKEN}` },
-  });
+  const headers = { authorization: `Bearer ${TOKEN}` };
+  const outgoing = request(`${server.url}${path}`, { ca: server.ca, agent: false, headers });
   const closed = new Promise<void>((resolve) => {
     outgoing.on('error', () => resolve());
     outgoing.on('response', (response) => {
-      let rest = '';
-      response.setEncoding('utf8').on('data', (chunk: string) => {
-        const lines = (rest + chunk).split('\n');
-        rest = lines.pop() ?? '';
-        for (const line of lines) events.push(JSON.parse(line));
-      });
+      const lines = createInterface({ input: response }).on('line', (line) => events.push(JSON.parse(line)));
+      lines.on('error', () => undefined);
       response.on('close', resolve);
     });
-  }).then(() => {
-    ended = true;
   });
   outgoing.end();
-  return { events, closed, hasEnded: () => ended, close: () => outgoing.destroy() };
+  return { events, closed, close: () => outgoing.destroy() };
 }
 
 export interface Listener {
@@ -129,12 +100,19 @@ export interface Listener {
   close(): Promise<void>;
 }
 
-/** An HTTP server, or an HTTPS server with a certificate of the authority for these names. */
-export async function listen(
-  handler: RequestListener,
-  tls?: { authority: CertificateAuthority; names: string[] },
+/** A server that answers JSON with JSON; a number is a status, a text is sent as it is. @param tls else without TLS */
+export async function answering(
+  answer: (call: { readonly path: string; readonly body: unknown }) => unknown,
+  tls?: { readonly cert: string; readonly key: string },
 ): Promise<Listener> {
-  const server = tls ? createSecureServer({ ...tls.authority.issue(tls.names) }, handler) : createServer(handler);
+  const handle = async (incoming: IncomingMessage, response: ServerResponse) => {
+    const body: unknown = JSON.parse(await text(incoming));
+    const reply = await answer({ path: incoming.url ?? '', body });
+    if (typeof reply === 'number') response.statusCode = reply;
+    response.end(typeof reply === 'string' ? reply : JSON.stringify(reply));
+  };
+  const listener = (incoming: IncomingMessage, response: ServerResponse) => void handle(incoming, response);
+  const server = tls ? createSecureServer({ ...tls }, listener) : createServer(listener);
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   return {
@@ -145,25 +123,6 @@ export async function listen(
       await once(server, 'close');
     },
   };
-}
-
-/** A server that answers JSON with JSON; a number is a status, a text is sent as it is. */
-export function answering(
-  answer: (call: { readonly path: string; readonly body: unknown }) => unknown,
-  tls?: Parameters<typeof listen>[1],
-): Promise<Listener> {
-  const handle = async (request: IncomingMessage, response: ServerResponse) => {
-    const body: unknown = JSON.parse(await text(request));
-    const reply = await answer({ path: request.url ?? '', body });
-    if (typeof reply === 'number') response.statusCode = reply;
-    response.end(typeof reply === 'string' ? reply : JSON.stringify(reply));
-  };
-  return listen((request, response) => void handle(request, response), tls);
-}
-
-export async function temporaryDirectory(): Promise<{ path: string; remove: () => Promise<void> }> {
-  const path = await mkdtemp(join(tmpdir(), 'plb-'));
-  return { path, remove: () => rm(path, { recursive: true, force: true }) };
 }
 
 export const podOf = (name: string, resources: JsonRecord = {}, extra: JsonRecord = {}): KubeObject => ({
@@ -178,4 +137,10 @@ export const vmOf = (cpu: object): KubeObject => ({
   kind: 'VirtualMachine',
   metadata: { name: 'router', namespace: 'default' },
   spec: { runStrategy: 'Halted', template: { spec: { domain: { cpu, devices: {} } } } } as JsonRecord,
+});
+
+export const definitionOf = (name: string): KubeObject => ({
+  apiVersion: 'k8s.cni.cncf.io/v1',
+  kind: 'NetworkAttachmentDefinition',
+  metadata: { name, namespace: 'default' },
 });

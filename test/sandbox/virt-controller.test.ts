@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
 import {
   EVENTS,
   MUTATING_WEBHOOKS,
@@ -8,42 +7,21 @@ import {
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
 } from '../../sandbox/api-server/built-in-types.ts';
-import { createLocalClient, type LocalClient } from '../../sandbox/clients/local-client.ts';
+import type { LocalClient } from '../../sandbox/clients/local-client.ts';
 import { at, type JsonRecord, type KubeObject, type KubePod } from '../../sandbox/objects.ts';
-import { renderLauncherPod } from '../../sandbox/virt-controller/launcher-pod.ts';
 import { VirtController } from '../../sandbox/virt-controller/virt-controller.ts';
 import { Workqueue } from '../../sandbox/virt-controller/workqueue.ts';
 import { until } from '../support/until.ts';
-import { useApiServer } from './support.ts';
+import { definitionOf, useApiServer } from './support.ts';
 
-const vector = (name: string) => JSON.parse(readFileSync(new URL(`../vectors/${name}`, import.meta.url), 'utf8'));
-
-describe('virt-controller: the launcher pod', () => {
-  const rendered = renderLauncherPod(vector('vmi.json'));
-  const real = vector('virt-launcher-pod.admission.json') as KubePod;
-
-  it('has the owner, labels and annotations of a real one', () => {
-    assert.deepEqual(rendered.metadata.ownerReferences, real.metadata.ownerReferences);
-    assert.equal(rendered.metadata.generateName, real.metadata.generateName);
-    assert.equal(rendered.metadata.name, '');
-    for (const key of ['kubevirt.io', 'kubevirt.io/created-by', 'vm.kubevirt.io/name', 'app']) {
-      assert.equal(rendered.metadata.labels?.[key], real.metadata.labels?.[key], key);
-    }
-    const { annotations = {} } = rendered.metadata;
-    for (const key of ['kubevirt.io/CPUManagerPolicyBetaOptions', 'kubevirt.io/domain']) {
-      assert.equal(annotations[key], real.metadata.annotations?.[key], key);
-    }
-    assert.equal(annotations['kubevirt.io/latest-observed-api-version'], undefined);
-    assert.match(annotations['k8s.v1.cni.cncf.io/networks'] ?? '', /"interface":"pod[0-9a-f]{11}"/);
-  });
-});
+type StartFailure = { consecutiveFailCount: number; lastFailedVMIUID: string; retryAfterTimestamp: string };
 
 describe('virt-controller: VMs, instances and pods', () => {
   const suite = useApiServer();
   let client: LocalClient;
   let controller: VirtController;
   beforeEach(() => {
-    client = createLocalClient(suite.server, { username: 'controller', groups: [] });
+    ({ client } = suite);
     controller = new VirtController({ client });
     controller.start();
   });
@@ -74,25 +52,24 @@ describe('virt-controller: VMs, instances and pods', () => {
     await client.create(VIRTUAL_MACHINES, machine(spec));
     return until('there is a pod', () => client.list(PODS)[0]);
   };
-  const phase = () => client.get(VIRTUAL_MACHINE_INSTANCES, 'default', 'vm')?.status?.phase;
-  const startFailure = () =>
-    at(client.get(VIRTUAL_MACHINES, 'default', 'vm')?.status, 'startFailure') as
-      | { consecutiveFailCount: number; lastFailedVMIUID: string; retryAfterTimestamp: string }
-      | undefined;
-  const setPod = (change: (pod: KubePod) => void) => client.edit(PODS, client.list(PODS)[0]!, change, 'status');
+  const instance = () => client.get(VIRTUAL_MACHINE_INSTANCES, 'default', 'vm');
+  const phase = () => instance()?.status?.phase;
+  const machineStatus = () => client.get(VIRTUAL_MACHINES, 'default', 'vm')?.status;
+  const startFailure = () => at(machineStatus(), 'startFailure') as StartFailure | undefined;
+  const condition = (type: string) => instance()?.status?.conditions?.find((one) => one.type === type);
+  const setPhase = (status: { readonly phase: string; readonly reason?: string }) => {
+    const change = (pod: KubePod) => Object.assign(pod, { status: { ...pod.status, ...status } });
+    return client.edit(PODS, client.list(PODS)[0]!, change, 'status');
+  };
 
   it('a running VM gets an instance with the annotations of its template, and a pod', async () => {
     await start({ runStrategy: 'Always' });
-    const instance = client.get(VIRTUAL_MACHINE_INSTANCES, 'default', 'vm');
-    assert.deepEqual(instance?.metadata.annotations, { 'on.the/template': '1' });
+    assert.deepEqual(instance()?.metadata.annotations, { 'on.the/template': '1' });
     await until('it is being scheduled', () => phase() === 'Scheduling');
   });
   it('a stopped VM gets no instance', async () => {
     await client.create(VIRTUAL_MACHINES, machine({ runStrategy: 'Halted' }));
-    await until(
-      'its status says so',
-      () => (client.get(VIRTUAL_MACHINES, 'default', 'vm')?.status as JsonRecord)?.printableStatus === 'Stopped',
-    );
+    await until('its status says so', () => at(machineStatus(), 'printableStatus') === 'Stopped');
     assert.equal(client.list(VIRTUAL_MACHINE_INSTANCES).length, 0);
   });
   it('the phase follows the pod, and the gate opens', async () => {
@@ -100,11 +77,8 @@ describe('virt-controller: VMs, instances and pods', () => {
     await until('the gate is open', () =>
       client.list(PODS)[0]?.status?.conditions?.some(({ type }) => type === 'kubevirt.io/virtual-machine-unpaused'),
     );
-    const instance = () => client.get(VIRTUAL_MACHINE_INSTANCES, 'default', 'vm');
     assert.deepEqual([phase(), instance()?.status?.nodeName], ['Scheduling', undefined], 'its launcher is not ready');
-    await setPod((pod) => {
-      pod.status = { ...pod.status, phase: 'Running' };
-    });
+    await setPhase({ phase: 'Running' });
     await until('it runs', () => phase() === 'Running');
     assert.equal(instance()?.status?.nodeName, 'n1');
   });
@@ -112,33 +86,28 @@ describe('virt-controller: VMs, instances and pods', () => {
     const template = { spec: { domain: {}, startStrategy: 'Paused' } };
     const pod = await start({ running: true, template });
     const path = '/apis/subresources.kubevirt.io/v1/namespaces/default/virtualmachineinstances/vm/unpause';
-    const ANY = { accept: '*/*' };
-    assert.match((await suite.call('PUT', path, {}, ANY)).body.message ?? '', /VMI is not running/);
+    const unpause = () => suite.call('PUT', path, {}, { accept: '*/*' });
+    assert.match((await unpause()).body.message ?? '', /VMI is not running/);
     await client.bind(pod, 'n1');
-    await setPod((one) => {
-      one.status = { ...one.status, phase: 'Running' };
-    });
+    await setPhase({ phase: 'Running' });
     await until('it runs', () => phase() === 'Running');
-    const status = () => client.get(VIRTUAL_MACHINE_INSTANCES, 'default', 'vm')?.status;
-    const pause = () => status()?.conditions?.find(({ type }) => type === 'Paused');
-    assert.deepEqual([pause()?.reason, status()?.activePods], ['PausedByUser', { [pod.metadata.uid!]: 'n1' }]);
-    assert.equal((await suite.call('PUT', path, {}, ANY)).status, 202);
-    assert.equal(pause(), undefined);
-    const again = await suite.call('PUT', path, {}, ANY);
+    const { activePods } = instance()?.status ?? {};
+    assert.deepEqual([condition('Paused')?.reason, activePods], ['PausedByUser', { [pod.metadata.uid!]: 'n1' }]);
+    assert.equal((await unpause()).status, 202);
+    assert.equal(condition('Paused'), undefined);
+    const again = await unpause();
     assert.deepEqual([again.status, again.body.reason], [409, 'Conflict']);
     assert.match(again.body.message ?? '', /VMI is not paused/);
   });
   it('an instance is deleted with a launcher that failed before it ran, and the VM waits before it is started again', async () => {
     await start();
-    const { uid } = client.get(VIRTUAL_MACHINE_INSTANCES, 'default', 'vm')!.metadata;
+    const { uid } = instance()!.metadata;
     const before = Date.now();
-    await setPod((pod) => {
-      pod.status = { ...pod.status, phase: 'Failed', reason: 'SMTAlignmentError' };
-    });
+    await setPhase({ phase: 'Failed', reason: 'SMTAlignmentError' });
     await until('its launcher is gone', () => {
       // No kubelet ends it.
       for (const pod of client.list(PODS)) void client.delete(PODS, pod, { gracePeriodSeconds: 0 });
-      return client.get(VIRTUAL_MACHINE_INSTANCES, 'default', 'vm') === undefined;
+      return instance() === undefined;
     });
     await until('the failure is counted', () => startFailure() !== undefined);
     const { consecutiveFailCount, lastFailedVMIUID, retryAfterTimestamp } = startFailure()!;
@@ -173,17 +142,11 @@ describe('virt-controller: VMs, instances and pods', () => {
   it('an instance on an undefined network gets no pod, says why, and gets one when the network is defined', async () => {
     const networks = [{ name: 'a', multus: { networkName: 'blue' } }];
     await client.create(VIRTUAL_MACHINES, machine({ running: true, template: { spec: { domain: {}, networks } } }));
-    const condition = () =>
-      client
-        .get(VIRTUAL_MACHINE_INSTANCES, 'default', 'vm')
-        ?.status?.conditions?.find(({ type }) => type === 'Synchronized');
-    await until('the reason', () => condition()?.status === 'False');
+    const failed = await until('the reason', () => condition('Synchronized'));
     const why = 'failed to render launch manifest: failed to locate network attachment definition default/blue';
-    assert.deepEqual([condition()?.reason, condition()?.message], ['FailedCreate', why]);
+    assert.deepEqual([failed.status, failed.reason, failed.message], ['False', 'FailedCreate', why]);
     assert.equal(client.list(PODS).length, 0);
-    const metadata = { name: 'blue', namespace: 'default' };
-    const kind = 'NetworkAttachmentDefinition';
-    await client.create(NETWORK_ATTACHMENT_DEFINITIONS, { apiVersion: 'k8s.cni.cncf.io/v1', kind, metadata });
+    await client.create(NETWORK_ATTACHMENT_DEFINITIONS, definitionOf('blue'));
     await until('there is a pod', () => client.list(PODS).length === 1);
   });
   it('a deleted VM and its instance outlive the launcher, which gets no successor', async () => {
@@ -192,10 +155,9 @@ describe('virt-controller: VMs, instances and pods', () => {
     await client.delete(VIRTUAL_MACHINES, client.list(VIRTUAL_MACHINES)[0]!);
     await until('the launcher is being deleted', () => client.list(PODS)[0]?.metadata.deletionTimestamp !== undefined);
     const [vm] = client.list(VIRTUAL_MACHINES);
-    const [instance] = client.list(VIRTUAL_MACHINE_INSTANCES);
     assert.deepEqual(vm?.metadata.finalizers, ['kubevirt.io/virtualMachineControllerFinalize']);
-    assert.deepEqual(instance?.metadata.finalizers, ['kubevirt.io/foregroundDeleteVirtualMachine']);
-    assert.ok(vm?.metadata.deletionTimestamp && instance?.metadata.deletionTimestamp);
+    assert.deepEqual(instance()?.metadata.finalizers, ['kubevirt.io/foregroundDeleteVirtualMachine']);
+    assert.ok(vm?.metadata.deletionTimestamp && instance()?.metadata.deletionTimestamp);
     const created: KubePod[] = [];
     const stop = client.follow(PODS, ({ type, object }) => {
       if (type === 'ADDED' && object.metadata.uid !== pod.metadata.uid) created.push(object);

@@ -6,11 +6,10 @@ import { Cluster } from '../../scheduler-plugin/cluster/cluster.ts';
 import { ClusterState } from '../../scheduler-plugin/cluster/cluster-state.ts';
 import type { LeaseView } from '../../scheduler-plugin/cluster/dpu-health.ts';
 import { createMaskedVms, type MaskedInstance } from '../../scheduler-plugin/cluster/masked-vms.ts';
-import { NeedsReader } from '../../scheduler-plugin/cluster/pod-needs.ts';
 import { createApi, type ListCall } from '../kube/scripted-api-stand-in.ts';
 import { silent } from '../support/logger.ts';
 import { until } from '../support/until.ts';
-import { onNode, owned, podOf, statusOf, withUid } from './extender-fixture.ts';
+import { onNode, owned, podOf, reader, statusOf, withUid } from './extender-fixture.ts';
 
 const NODES = '/api/v1/nodes';
 const PODS = '/api/v1/pods';
@@ -23,21 +22,16 @@ const ZONE = 'topology.kubernetes.io/zone';
 /** A cluster with an API server, and a clock that stands still. */
 function startCluster(pageOf?: Parameters<typeof createApi>[0]) {
   const api = createApi(pageOf);
+  const { client } = api;
   const state = new ClusterState(silent);
   const clock = { now: 1000 };
-  const cluster = new Cluster({
-    client: api.client,
-    state,
-    reader: new NeedsReader('all'),
-    dpuLeaseNamespace: 'ovn-kubernetes',
-    log: silent,
-    nowSeconds: () => clock.now,
-  });
+  const common = { client, log: silent, nowSeconds: () => clock.now };
+  const cluster = new Cluster({ ...common, state, reader, dpuLeaseNamespace: 'ovn-kubernetes' });
   const ending = new AbortController();
   const running = cluster.run(ending.signal);
-  const end = async () => {
+  const end = () => {
     ending.abort();
-    await running;
+    return running;
   };
   return { api, state, clock, cluster, end };
 }
@@ -67,11 +61,7 @@ describe('the watches of the extender', () => {
   it('use the current report of a node from its creation until its deletion', async () => {
     const { state } = await start();
     await flush('n1');
-    const free = () =>
-      state.fleet
-        .get('n1')
-        ?.free.map(({ cpus }) => cpus)
-        .join();
+    const free = () => String(state.fleet.get('n1')?.free.map(({ cpus }) => cpus));
     assert.equal(free(), '');
     push(REPORTS, 'ADDED', 'n1', { status: statusOf() });
     await until('the report', () => free() === '6,8');
@@ -87,7 +77,7 @@ describe('the watches of the extender', () => {
     ['has more CPUs', { status: { capacity: { cpu: '32' } } }, true],
     ['moves to another zone', { metadata: { labels: { [ZONE]: 'b' } } }, false],
   ];
-  for (const [label, change, counts] of CHANGES) {
+  for (const [label, change, counts] of CHANGES)
     it(`a node that ${label} ${counts ? 'may wake pods' : 'wakes no pod'}`, async () => {
       const { state } = await start();
       push(NODES, 'ADDED', 'n1', { status: { capacity: { cpu: '16' } } });
@@ -99,7 +89,6 @@ describe('the watches of the extender', () => {
       assert.deepEqual(improved, counts ? ['n1', 'after'] : ['after']);
       assert.equal(state.fleet.get('n1')?.labels.get(ZONE), counts ? undefined : 'b');
     });
-  }
 
   it('deliver DPU Leases by node, ignore other Leases in the namespace, and report a deleted Lease', async () => {
     const { cluster } = await start();
@@ -167,10 +156,7 @@ describe('the watches of the extender', () => {
     push(REPORTS, 'ADDED', 'bad', { status: { ...statusOf(), cells: 'none' } });
     await until('the last report', () => pinned.has('bad'));
     assert.deepEqual([...state.faults.keys()], ['bad']);
-    assert.deepEqual(
-      ['good', 'plain', 'empty', 'bad'].map((node) => pinned.get(node)),
-      [pinning, [], [], []],
-    );
+    assert.deepEqual(Object.fromEntries(pinned), { good: pinning, plain: [], empty: [], bad: [] });
   });
 
   it('are bypassed by a replica that becomes active: it reads each page of bound pods with exclusive CPUs', async () => {
@@ -183,10 +169,8 @@ describe('the watches of the extender', () => {
       return calls.length < pages.length ? { items, continue: `page-${calls.length}` } : { items };
     });
     await cluster.catchUp(new AbortController().signal);
-    assert.deepEqual(
-      calls.map(({ path, query }) => [path, query['continue'], query['limit']].join()),
-      ['/api/v1/pods,,500', '/api/v1/pods,page-1,500', '/api/v1/pods,page-2,500'],
-    );
+    const read = calls.map(({ path, query }) => [path, query['continue'], query['limit']].join());
+    assert.deepEqual(read, ['/api/v1/pods,,500', '/api/v1/pods,page-1,500', '/api/v1/pods,page-2,500']);
     const kinds = ['a', 'b'].map((uid) => state.reservations.of(uid)?.kind);
     assert.deepEqual([kinds, state.reservations.size], [['bound', 'bound'], 2]);
   });
@@ -204,7 +188,7 @@ describe('the watches of the extender', () => {
     await catchUp();
     api.push(PODS, 'ADDED', on('known'));
     await until('the pod that the watch brings', () => cluster.pods.size === 1);
-    const pod = new NeedsReader('all').read(podOf('4'));
+    const pod = reader.read(podOf('4'));
     const places = new Map([['n2', { cpus: undefined, score: 0 }]]);
     state.reservations.reserve({ namespace: 'default', uid: 'promised', pod, places, version: '1', expires: 1060 });
     assert.deepEqual(kinds(), ['bound', 'bound', 'tentative']);
@@ -233,7 +217,7 @@ describe('the watch of the extender for VMs with CPU masks', () => {
     log: silent,
     nowSeconds: () => 0,
   });
-  let running: Promise<void>;
+  let running: Promise<unknown>;
   before(async () => {
     running = masked.run(ending.signal);
     await until('the watches', () => api.watched(VMS) && api.watched(VMIS));
@@ -276,20 +260,16 @@ describe('the watch of the extender for VMs with CPU masks', () => {
   it('counts a VMI that a VM created once, with its VM', async () => {
     const template = { metadata: MASK, spec: { domain } };
     api.push(VMS, 'ADDED', { metadata: { name: 'machine', resourceVersion: '2' }, spec: { template } });
-    assert.equal((await changed('made', { ...MASK, ...owner('VirtualMachine') }))?.ofMachine, true);
-    assert.equal(
-      (await changed('pooled', { ...MASK, ...owner('VirtualMachineInstanceReplicaSet') }))?.ofMachine,
-      false,
-    );
+    const made = await changed('made', { ...MASK, ...owner('VirtualMachine') });
+    const pooled = await changed('pooled', { ...MASK, ...owner('VirtualMachineInstanceReplicaSet') });
+    assert.deepEqual([made?.ofMachine, pooled?.ofMachine], [true, false]);
     await until('after, paused, pooled and the VM', () => [...masked.all()].length === 4);
   });
 
   it('keeps a VMI without a mask if its start waits, and drops a VMI that is being deleted', async () => {
     const waits = { annotations: { [PAUSED_START_ANNOTATION]: 'waiting' } };
     assert.notEqual(await changed('waits', waits), undefined);
-    assert.equal(
-      await changed('waits', { ...waits, deletionTimestamp: '2026-11-01T10:00:00Z' }, {}, 'MODIFIED'),
-      undefined,
-    );
+    const deleting = { ...waits, deletionTimestamp: '2026-11-01T10:00:00Z' };
+    assert.equal(await changed('waits', deleting, {}, 'MODIFIED'), undefined);
   });
 });

@@ -63,9 +63,8 @@ describe('a pod that cannot start on its node', () => {
       { reason: 'AllocationRefused', text: 'n1: CPUs 1-2 are elsewhere' },
     ],
   ];
-  for (const [what, scene, why] of CASES) {
+  for (const [what, scene, why] of CASES)
     it(`${what}: ${why?.reason ?? 'it can start'}`, () => assert.deepEqual(stuckOf(scene).whyOf(startOf('a')), why));
-  }
 
   it('is not the mirror of a static pod, which its kubelet would create again', () => {
     const mirror = { ...startOf('a'), kubeletUid: '0123456789abcdef0123456789abcdef' };
@@ -160,13 +159,12 @@ describe('system pods on a node with a dead DPU', () => {
     ['plumbline-system', true],
     ['default', false],
   ];
-  for (const [namespace, passes] of cases) {
+  for (const [namespace, passes] of cases)
     it(`${namespace}: ${passes ? 'are accepted, because the CNI gate lets them pass' : 'are refused'}`, () => {
       const { filter } = extenderOf({ dpus: { n1: DEAD } });
       const { NodeNames } = filter(withUid(podOf('500m'), 'pod', { namespace }));
       assert.deepEqual(NodeNames, passes ? ['n1'] : []);
     });
-  }
 });
 describe('static pods', () => {
   const withPod = statusOf({ assignments: [owned(STATIC_UID, '1-2,9-10')] });
@@ -183,9 +181,8 @@ describe('static pods', () => {
   });
 
   it('have the annotated uid only if it has the format that the kubelet writes', () => {
-    for (const hash of ['', 'vm-a', '6b0a2c6e-9df1-4f3c-8d35-9be1a3a7d3c1', STATIC_UID.toUpperCase()]) {
+    for (const hash of ['', 'vm-a', '6b0a2c6e-9df1-4f3c-8d35-9be1a3a7d3c1', STATIC_UID.toUpperCase()])
       assert.equal(viewOf(onNode(mirror(hash)))?.kubeletUid, 'mirror-uid', hash);
-    }
     assert.equal(viewOf(onNode(mirror()))?.kubeletUid, STATIC_UID);
   });
 });

@@ -68,8 +68,6 @@ export const reader = new NeedsReader('all');
 /** The pod as the watch keeps it; undefined for one that is not kept. */
 export const viewOf = (pod: Pod, status: object = {}): PodView | undefined =>
   podViewOf(observedPod.parse({ ...pod, status }), reader);
-/** A pod as the recheck identifies it. */
-export const podId = (uid: string, namespace = 'default') => ({ uid, namespace });
 export interface ExtenderFixture {
   /** Undefined: the node is there and does not report. */
   readonly nodes?: Readonly<Record<string, NodeTopologyStatus | undefined>>;
@@ -89,36 +87,8 @@ export interface FilterReply {
   readonly FailedAndUnresolvableNodes: Readonly<Record<string, string>>;
   readonly Error: string;
 }
-export interface ExtenderUnderTest {
-  readonly extender: Extender;
-  readonly verdicts: NodeVerdicts;
-  readonly state: ClusterState;
-  readonly decisions: Decisions;
-  /** The events of the state, in order: `improved n1`. */
-  readonly notified: string[];
-  readonly clock: { now: number };
-  /** By way of the wire. */
-  filter(pod: Pod, names?: readonly string[], crowd?: number): FilterReply;
-  /** By namespace/name. */
-  readonly pods: ReadonlyMap<string, PodView | undefined>;
-  /** The pod as the watch would bring it. */
-  see(pod: Pod, status?: object): void;
-  /** The same for an object of the API server that may be unreadable. */
-  seeRaw(object: Omit<Pod, 'status'> & { readonly status: object }): void;
-  gone(pod: Pod): void;
-}
-const EVENTS = [
-  'improved',
-  'bound',
-  'settled',
-  'waiting',
-  'starting',
-  'rejected',
-  'reservationEnded',
-  'nodeFacts',
-  'quarantined',
-] as const;
-export function extenderOf(fixture: ExtenderFixture = {}): ExtenderUnderTest {
+export type ExtenderUnderTest = ReturnType<typeof extenderOf>;
+export function extenderOf(fixture: ExtenderFixture = {}) {
   const { nodes = { n1: statusOf() }, bound = [], dpus = {}, flags = {}, policy = 'refuse' } = fixture;
   const notified: string[] = [];
   const clock = { now: 1000 };
@@ -126,16 +96,14 @@ export function extenderOf(fixture: ExtenderFixture = {}): ExtenderUnderTest {
   const state = new ClusterState(silent);
   const onEnd = (node: string) => void notified.push(`ended ${node}`);
   const exclusions = new NodeExclusions({ fleet: state.fleet, onEnd, log: silent, nowSeconds: () => clock.now });
-  for (const event of EVENTS) {
-    state.on(event, (what: unknown, end?: unknown) =>
-      notified.push(`${event} ${nameOf(what)}${event === 'reservationEnded' ? ` ${String(end)}` : ''}`),
-    );
-  }
+  const { emit } = state;
+  state.emit = ((event: string, ...args: readonly unknown[]) => {
+    notified.push([event, nameOf(args[0]), ...(event === 'reservationEnded' ? [args[1]] : [])].join(' '));
+    return emit.call(state, event as never, ...(args as never));
+  }) as typeof emit;
   state.on('rejected', (pod, isExplained) => exclusions.add(pod, isExplained));
   const names = new Set([...Object.keys(nodes), ...Object.keys(dpus)]);
-  for (const name of names) {
-    state.nodeChanged(name, { dpuHost: name in dpus });
-  }
+  for (const name of names) state.nodeChanged(name, { dpuHost: name in dpus });
   for (const [name, status] of Object.entries(nodes)) if (status) state.reportChanged(name, status);
   for (const [name, { ready }] of Object.entries(dpus)) state.setFlag(name, 'dpuDead', !ready);
   for (const [name, flag] of Object.entries(flags)) state.setFlag(name, flag, true);
@@ -149,7 +117,7 @@ export function extenderOf(fixture: ExtenderFixture = {}): ExtenderUnderTest {
   const see = (pod: Pod, status: object = {}) => observe(pod, viewOf(pod, status));
   for (const { node, pod } of bound) see(onNode(pod, node));
 
-  const decisions = new Decisions(() => 0);
+  const decisions = new Decisions();
   const dpuHealth = {
     verdict: (node: string) => dpus[node] ?? { ready: true, state: 'unknown' as const, age: undefined },
   };
@@ -167,9 +135,9 @@ export function extenderOf(fixture: ExtenderFixture = {}): ExtenderUnderTest {
     state,
     verdicts,
     recheck: {
-      waits: ({ uid }) => void notified.push(`waits ${uid}`),
+      waits: ({ request }) => void notified.push(`waits ${request.uid}`),
       settled: () => undefined,
-      neverOffered: ({ uid }, _, node) => void notified.push(`neverOffered ${uid} ${node}`),
+      neverOffered: ({ request }, node) => void notified.push(`neverOffered ${request.uid} ${node}`),
     },
     reader,
     decisions,
@@ -191,22 +159,26 @@ export function extenderOf(fixture: ExtenderFixture = {}): ExtenderUnderTest {
     verdicts,
     state,
     decisions,
+    /** The events of the state, in order: `improved n1`. */
     notified,
     clock,
-    pods: views,
-    filter(pod, offered = [...names], crowd = 0) {
+    /** By namespace/name. */
+    pods: views as ReadonlyMap<string, PodView | undefined>,
+    /** By way of the wire. */
+    filter(pod: Pod, offered: readonly string[] = [...names], crowd = 0): FilterReply {
       const body = JSON.stringify({ Pod: pod, Nodes: null, NodeNames: offered });
       const outcome = extender.filter(parseExtenderArgs(JSON.parse(body)), crowd);
-      return JSON.parse(JSON.stringify(filterResult(outcome, undefined))) as FilterReply;
+      return JSON.parse(JSON.stringify(filterResult(outcome, undefined)));
     },
+    /** The pod as the watch would bring it. */
     see,
-    seeRaw(object) {
-      const { metadata } = object;
+    /** The same for an object of the API server that may be unreadable. */
+    seeRaw(object: Omit<Pod, 'status'> & { readonly status: object }): void {
       const { data } = observedPod.safeParse(object);
-      const before = views.get(`${metadata.namespace}/${metadata.name}`);
+      const before = views.get(`${object.metadata.namespace}/${object.metadata.name}`);
       observe(object as Pod, data === undefined ? unreadablePodView(object, before) : podViewOf(data, reader));
     },
-    gone: (pod) => observe(pod, undefined),
+    gone: (pod: Pod): void => observe(pod, undefined),
   };
 }
 

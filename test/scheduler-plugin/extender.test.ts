@@ -22,11 +22,6 @@ function crowd({ state, clock }: ExtenderUnderTest, pods: number, namespaceOf: (
   }
 }
 
-const unscheduled = (reason: string, message: string) => ({
-  phase: 'Pending',
-  conditions: [{ type: 'PodScheduled', status: 'False', reason, message }],
-});
-
 /** A tenant's pods that name their node: the kubelet has not decided yet, or never will. */
 const NAMED: readonly [what: string, cpus: readonly string[], metadata?: object][] = [
   ['one CPU, of which the kubelet gives no half core', ['1']],
@@ -40,16 +35,14 @@ const NAMED: readonly [what: string, cpus: readonly string[], metadata?: object]
 ];
 
 describe('pods in flight that were never predicted here', () => {
-  for (const [what, cpus, metadata = {}] of NAMED) {
+  for (const [what, cpus, metadata = {}] of NAMED)
     it(`close no node if they ask for ${what}`, () => {
       const under = extenderOf({ nodes: { n1: withFree(14), n2: withFree(14) } });
-      for (const node of ['n1', 'n2']) {
+      for (const node of ['n1', 'n2'])
         for (const [i, cpu] of cpus.entries())
           under.see(onNode(withUid(podOf(cpu), `${node}-${i}`, { namespace: 'tenant', ...metadata }), node));
-      }
       assert.deepEqual(passed(under, 'victim').toSorted(), ['n1', 'n2']);
     });
-  }
 
   it('count for the CPUs that the kubelet would give them, also next to a promise that they may break', () => {
     const under = extenderOf({ nodes: { n1: withFree(8) } });
@@ -72,7 +65,7 @@ describe('pods in flight that were never predicted here', () => {
     ['as long as the agent is silent', 600, false, {}, false],
     ['while it is being deleted', 30, false, DELETED, false],
     ['no longer than its grace period', 32, false, DELETED, true],
-  ] as const) {
+  ] as const)
     it(`hold their room ${what}`, () => {
       const under = extenderOf({ nodes: { n1: withFree(8) } });
       const pod = onNode(withUid(podOf('8'), 'named', { namespace: 'tenant', ...metadata }));
@@ -81,7 +74,6 @@ describe('pods in flight that were never predicted here', () => {
       under.see(pod);
       assert.equal(passed(under, 'victim').length > 0, fits);
     });
-  }
 });
 
 /** What a tenant may change of a pod that exists, at and above the limit of a reader. */
@@ -106,7 +98,7 @@ const CHANGES: readonly [what: string, metadata: object][] = [
 
 describe('a pod with CPUs that becomes odd', () => {
   for (const isFirstSeenOdd of [false, true]) {
-    for (const [what, metadata] of CHANGES) {
+    for (const [what, metadata] of CHANGES)
       it(`keeps them with ${what}${isFirstSeenOdd ? ', also if it is first seen so' : ''}`, () => {
         const under = extenderOf({ nodes: { n1: withFree(8) } });
         const bound = onNode(withUid(podOf('8'), 'a', { resourceVersion: '10' }));
@@ -120,7 +112,6 @@ describe('a pod with CPUs that becomes odd', () => {
         under.gone(bound);
         assert.deepEqual(under.filter(withUid(podOf('2'), 'victim')).NodeNames, ['n1']);
       });
-    }
   }
 
   it('counts for the CPUs of its containers if it was created unreadable', () => {
@@ -142,64 +133,11 @@ describe('reservations', () => {
     ['one node in an answer', 1, 0],
     ['many nodes in an answer', 16, 0],
     ['the second call on its way', 16, 1],
-  ] as const) {
+  ] as const)
     it(`give the last free CPUs only to the first of two filter calls, with ${what}`, () => {
       const under = extenderOf({ nodes: { n1: withFree(2), n2: withFree(6), n3: withFree(2) }, answers });
       assert.deepEqual([passed(under, 'b', others), passed(under, 'a')], [['n2'], []]);
     });
-  }
-
-  const TIMED_OUT = 'running PreBind plugin "VolumeBinding": binding volumes: timed out waiting for the condition';
-  const ends: readonly [name: string, end: (under: ExtenderUnderTest) => unknown][] = [
-    [
-      'the scheduler gave up the node',
-      ({ see }) => see(withUid(podOf('4'), 'a', { resourceVersion: '11' }), unscheduled('SchedulerError', TIMED_OUT)),
-    ],
-    ['a timeout', ({ clock }) => (clock.now += 60)],
-    ['a refusal on all nodes', ({ filter }) => filter(withUid(podOf('400'), 'a', { resourceVersion: '11' }))],
-  ];
-  for (const [name, end] of ends) {
-    it(`end after ${name}`, () => {
-      const under = extenderOf({ nodes: { n1: withFree(4) } });
-      assert.deepEqual(passed(under, 'a'), ['n1']);
-      under.see(four('a'));
-      assert.deepEqual(passed(under, 'b'), []);
-      end(under);
-      assert.deepEqual(passed(under, 'b'), ['n1']);
-      assert.equal(under.notified.filter((line) => line.startsWith('reservationEnded a')).length, 1);
-    });
-  }
-
-  it('do not end when a late condition says that an earlier try found no node, so CPUs are not reserved twice', () => {
-    const under = extenderOf({ nodes: { n1: withFree(4) } });
-    under.see(four('a'));
-    // The pod is queued and filtered again before the condition of the failed try is written.
-    assert.deepEqual(passed(under, 'a'), ['n1']);
-    const late = unscheduled(
-      'Unschedulable',
-      '0/1 nodes are available: 1 too few free whole cores. no new claims to deallocate.',
-    );
-    under.see(withUid(podOf('4'), 'a', { resourceVersion: '11' }), late);
-    assert.deepEqual(passed(under, 'b'), []);
-    under.clock.now += 60;
-    assert.deepEqual(passed(under, 'b'), ['n1'], 'the late condition does not extend the reservation');
-  });
-
-  const volumes = [{ name: 'disk', persistentVolumeClaim: { claimName: 'disk' } }];
-  for (const [name, spec, seconds] of [
-    ['no volume', {}, 60],
-    ['a persistent volume claim', { volumes }, 660],
-  ] as const) {
-    it(`last ${seconds} s without news for a pod with ${name}, as long as it can still be bound`, () => {
-      const under = extenderOf({ nodes: { n1: withFree(4) } });
-      const pod = four('a');
-      assert.deepEqual(under.filter({ ...pod, spec: { ...pod.spec, ...spec } } as Pod).NodeNames, ['n1']);
-      under.clock.now += seconds - 1;
-      assert.deepEqual(passed(under, 'b'), []);
-      under.clock.now += 1;
-      assert.deepEqual(passed(under, 'b'), ['n1']);
-    });
-  }
 
   it('are at most 10,000 for pods that are not bound; pods on shared CPUs need none', () => {
     const under = extenderOf();
@@ -223,27 +161,8 @@ describe('reservations', () => {
     assert.deepEqual(under.filter(inCrowd).NodeNames, ['n1'], 'expired reservations do not count');
   });
 
-  for (const [field, reference] of [
-    ['schedulingGroup', { podGroupName: 'group' }],
-    ['workloadRef', { name: 'workload', podGroup: 'group' }],
-  ] as const) {
-    it(`hold for a whole group (${field}), whose pods are all filtered before one is bound`, () => {
-      const under = extenderOf({ nodes: { n1: withFree(4), n2: withFree(4), n3: withFree(4), n4: withFree(8) } });
-      const member = (uid: string) => ({ ...four(uid), spec: { ...four(uid).spec, [field]: reference } }) as Pod;
-      const nodes = ['a', 'b', 'c', 'd', 'e'].map((uid) => under.filter(member(uid)).NodeNames);
-      assert.deepEqual(
-        nodes.map(({ length }) => length),
-        [1, 1, 1, 1, 1],
-      );
-      assert.deepEqual(nodes.flat().sort(), ['n1', 'n2', 'n3', 'n4', 'n4']);
-      under.clock.now += 600;
-      assert.deepEqual(passed(under, 'victim'), [], 'also while the group waits for its last pod');
-      under.clock.now += 60;
-      assert.equal(passed(under, 'victim').length, 4);
-    });
-  }
-
   describe('of a pod that may wait for a volume', () => {
+    const volumes = [{ name: 'disk', persistentVolumeClaim: { claimName: 'disk' } }];
     const NODES = Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`n${i}`, withFree(4)]));
     const topologySpreadConstraints = [
       { maxSkew: 1, topologyKey: 'kubernetes.io/hostname', whenUnsatisfiable: 'ScheduleAnyway' },
@@ -258,13 +177,6 @@ describe('reservations', () => {
       under.see({ ...pod, metadata }, { phase: 'Pending', nominatedNodeName: node });
     };
 
-    it('are on one node, so that the pods of others get all the remaining ones', () => {
-      const under = extenderOf({ nodes: NODES });
-      assert.equal(under.filter(waiting('slow')).NodeNames.length, 1);
-      const victims = Array.from({ length: 19 }, (_, i) => passed(under, `victim-${i}`, 19 - i));
-      assert.equal(new Set(victims.flat()).size, 19);
-    });
-
     it('are on the node with the highest score, not on the fullest', () => {
       const bare = { physnets: [], tunnel: undefined };
       const fullest = { tunnel: { cells: '0' }, assignments: [{ podUID: 'b', container: 'compute', cpus: '1,9' }] };
@@ -278,12 +190,11 @@ describe('reservations', () => {
       ['only the node of a preemption was nominated', (under) => nominate(under, waiting('first'), 'n1'), 1],
       ['a node without a reservation was nominated', ({ see }) => see(four('x'), { nominatedNodeName: 'n1' }), 1],
     ];
-    for (const [label, nominated, nodes] of CHOICES) {
+    for (const [label, nominated, nodes] of CHOICES)
       it(`are on ${nodes} of 20 nodes if ${label}`, () => {
         const under = extenderOf({ nodes: NODES });
         nominated(under);
         assert.equal(under.filter(waiting('slow', { topologySpreadConstraints: [] })).NodeNames.length, nodes);
       });
-    }
   });
 });

@@ -1,58 +1,28 @@
 import assert from 'node:assert/strict';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import type { Pod } from '../../kube/resources.ts';
-import type { LostPlaces } from '../../scheduler-plugin/cluster/lost-places.ts';
+import type { LostPlaces } from '../../scheduler-plugin/cluster/fleet.ts';
 import type { PodNeeds } from '../../scheduler-plugin/cluster/pod-needs.ts';
-import { PredictionCache } from '../../scheduler-plugin/filter/prediction-cache.ts';
+import { PredictionCache } from '../../scheduler-plugin/filter/node-verdicts.ts';
 import { type ExtenderFixture, extenderOf, owned, podOf, reader, statusOf, withUid } from './extender-fixture.ts';
 
 const MASK = 'plumbline.dev/cpu-mask';
 const FIX = 'plumbline.dev/fix-cpu-mismatch';
 /** The launcher of a VM on shared CPUs, with the VM's annotations. */
-function launcherOf(mask: string, more: { fix?: string; labels?: Record<string, string>; cpu?: string } = {}): Pod {
-  const { fix, labels = { 'kubevirt.io': 'virt-launcher' }, cpu } = more;
-  const amounts = cpu === undefined ? {} : { cpu, memory: '1Gi' };
-  return {
-    metadata: {
-      name: 'vm',
-      namespace: 'default',
-      uid: 'masked',
-      labels,
-      annotations: { [MASK]: mask, ...(fix === undefined ? {} : { [FIX]: fix }) },
-    },
-    spec: { containers: [{ name: 'compute', resources: { requests: { cpu: '200m', ...amounts }, limits: amounts } }] },
-  } as unknown as Pod;
+function launcherOf(mask: string, more: { fix?: string; labels?: object } = {}): Pod {
+  const { fix, labels = { 'kubevirt.io': 'virt-launcher' } } = more;
+  const annotations = { [MASK]: mask, ...(fix === undefined ? {} : { [FIX]: fix }) };
+  const metadata = { name: 'vm', namespace: 'default', uid: 'masked', labels, annotations };
+  return { metadata, spec: { containers: [{ name: 'compute', resources: { requests: { cpu: '200m' } } }] } } as never;
 }
-const cell = (cpus: string) => [{ id: 0, cpus }];
+/** Without SMT and networks. */
+const plain = (cpus: string, cores: string[]) =>
+  statusOf({ cells: [{ id: 0, cpus }], cores, reserved: '0', physnets: [], tunnel: undefined });
 /** CPU 2 is offline and CPU 7 is online: four CPUs, but not 0 to 3. */
-const gaps = statusOf({
-  cells: cell('0,1,3,7'),
-  cores: ['0', '1', '3', '7'],
-  reserved: '0',
-  physnets: [],
-  tunnel: undefined,
-});
-const four = statusOf({
-  cells: cell('0-3'),
-  cores: ['0', '1', '2', '3'],
-  reserved: '0',
-  physnets: [],
-  tunnel: undefined,
-});
-const occupied = { ...four, assignments: [{ podUID: 'other', container: 'compute', cpus: '1-2' }] };
+const gaps = plain('0,1,3,7', ['0', '1', '3', '7']);
+const four = plain('0-3', ['0', '1', '2', '3']);
 describe('CPU masks at scheduling', () => {
-  it('are checked against the current report', () => {
-    const { filter, state, notified, extender, verdicts } = extenderOf({ nodes: { n1: occupied } });
-    const pod = launcherOf('1-2');
-    assert.deepEqual(filter(pod).NodeNames, []);
-    assert.ok(notified.includes('waits masked'));
-    assert.equal(verdicts.wouldFit(extender.needsOf(pod), 'n1'), false);
-    state.reportChanged('n1', four);
-    assert.equal(verdicts.wouldFit(extender.needsOf(pod), 'n1'), true);
-    assert.deepEqual(filter(pod).NodeNames, ['n1']);
-  });
-
-  for (const policy of ['refuse', 'count-check'] as const) {
+  for (const policy of ['refuse', 'count-check'] as const)
     it(`need a live agent under --unpredictable ${policy}: without one the VM would stay paused`, () => {
       const cannot = 'CPU mask cannot be applied: node';
       const mute = extenderOf({ nodes: { n1: undefined }, policy }).filter(launcherOf('1'));
@@ -66,7 +36,6 @@ describe('CPU masks at scheduling', () => {
         assert.deepEqual(filter(launcherOf('1', { fix })).NodeNames, ['n1']);
       }
     });
-  }
 
   it('are refused on a node with a quarantined report', () => {
     const { filter, state } = extenderOf({ nodes: { n1: four } });
@@ -81,7 +50,7 @@ describe('CPU masks at scheduling', () => {
   for (const [others, found] of [
     [31, true],
     [32, false],
-  ] as const) {
+  ] as const)
     it(`wait for a node that was not offered: ${found ? 'found' : 'not searched for'} behind ${others} without the CPUs`, () => {
       const lacking = Object.fromEntries(Array.from({ length: others }, (_, i) => [`n${i}`, four]));
       const { filter, notified } = extenderOf({ nodes: { offered: four, ...lacking, large: statusOf() } });
@@ -91,7 +60,6 @@ describe('CPU masks at scheduling', () => {
         found ? ['neverOffered masked large'] : [],
       );
     });
-  }
 
   it('fit on no node if malformed, and have no effect on pods other than launchers', () => {
     const { filter } = extenderOf({ nodes: { n1: four } });
@@ -115,16 +83,6 @@ describe('CPU masks that may fall back to all CPUs', () => {
   it('fall back if no node has their CPUs', () => {
     const { filter } = extenderOf({ nodes: { a: four, b: gaps, large } });
     assert.deepEqual(filter(fixed('2:22')).NodeNames, ['a', 'b', 'large']);
-  });
-
-  it('fall back while other pods own the CPUs on the only node that has them, and need that node again when they are free', () => {
-    const full = { ...large, assignments: [{ podUID: 'other', container: 'compute', cpus: '4,12' }] };
-    const { filter, state } = extenderOf({ nodes: { a: four, large: full } });
-    const taken = filter(fixed('2:12'));
-    assert.deepEqual(taken.NodeNames, ['a']);
-    assert.match(taken.FailedAndUnresolvableNodes['large'] ?? '', /names no CPU that may be used/);
-    state.reportChanged('large', large);
-    assert.deepEqual(filter(fixed('2:12')).NodeNames, ['large']);
   });
 });
 
@@ -171,23 +129,20 @@ describe('shared predictions', () => {
         }),
       },
     });
-    const rows: [string, NodeTopologyStatus, boolean][] = [
-      ['free', statusOf({ ...SINGLE, ...vfs(4) }), true],
-      ['in use', statusOf({ ...SINGLE, ...vfs(0) }), false],
-      ['one left', statusOf({ ...SINGLE, ...vfs(1) }), true],
-      ['not reported', statusOf(SINGLE), false],
-      ['free memory', statusOf({ ...SINGLE, ...vfs(4), ...memory(4) }), true],
-      ['memory in use', statusOf({ ...SINGLE, ...vfs(4), ...memory(0.5) }), false],
-      ['a gate', statusOf({ ...SINGLE, ...vfs(4), featureGates: { PodLevelResourceManagers: true } }), false],
+    const rows: [string, Partial<NodeTopologyStatus>, boolean][] = [
+      ['free', vfs(4), true],
+      ['in use', vfs(0), false],
+      ['one left', vfs(1), true],
+      ['not reported', {}, false],
+      ['free memory', { ...vfs(4), ...memory(4) }, true],
+      ['memory in use', { ...vfs(4), ...memory(0.5) }, false],
+      ['a gate', { ...vfs(4), featureGates: { PodLevelResourceManagers: true } }, false],
     ];
-    const nodes = Object.fromEntries(rows.map(([name, status]) => [name, status]));
+    const nodes = Object.fromEntries(rows.map(([name, more]) => [name, statusOf({ ...SINGLE, ...more })]));
     const again = statusOf({ ...SINGLE, ...vfs(1), summary: { cpus: 16, free: 14, networks: '', reported: 'later' } });
     const { ask, since } = predictionsOf({ ...nodes, again });
     for (const [name, , fits] of rows) assert.equal(ask(needsOf('4', [VF]), name).fits, fits, name);
-    assert.deepEqual(
-      since(),
-      rows.map(([name]) => name),
-    );
+    assert.deepEqual(since(), Object.keys(nodes));
     assert.ok(ask(needsOf('4', [VF]), 'again').fits);
     assert.deepEqual(since(), [], 'equal but for the summary');
     assert.ok(ask(needsOf('4'), 'in use').fits, 'needs no device');
@@ -225,10 +180,7 @@ describe('shared predictions', () => {
 
   it('are made again when other pods are about to leave a node with alignment', () => {
     const assignments = [owned('ended', '1-2,9-10'), owned('other', '4,12')];
-    for (const [more, times] of [
-      [{}, 1],
-      [SINGLE, 3],
-    ] as const) {
+    for (const [more, times] of [[{}, 1] as const, [SINGLE, 3] as const]) {
       const gone: string[] = [];
       const { ask, since } = predictionsOf({ n1: statusOf({ ...more, assignments }) }, { gone });
       for (const uid of [undefined, 'ended', 'other']) {

@@ -3,7 +3,6 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
-import { until } from '../support/until.ts';
 import {
   appOf,
   type ExtenderUnderTest,
@@ -13,13 +12,12 @@ import {
   podOf,
   statusOf,
   useServer,
-  withUid,
 } from './extender-fixture.ts';
 
 /** Node names of 63 characters. */
 const nodeNames = (count: number) => Array.from({ length: count }, (_, i) => `worker-${i}.`.padEnd(63, 'x'));
 describe('an answer for 5,000 nodes', () => {
-  for (const text of ['o', '\0', '"', '’']) {
+  for (const text of ['o', '\0', '"', '’'])
     it(`has at most 1 MiB if a network of the pod is called ${JSON.stringify(text.repeat(3))}…`, () => {
       const names = nodeNames(5000);
       const { filter } = extenderOf({ nodes: Object.fromEntries(names.map((node) => [node, statusOf()])) });
@@ -28,7 +26,6 @@ describe('an answer for 5,000 nodes', () => {
       assert.match(reply.FailedAndUnresolvableNodes[names[0]!] ?? '', /^physnet .*…$/s);
       assert.ok(Buffer.byteLength(JSON.stringify(reply)) <= 1024 * 1024);
     }).timeout(30_000);
-  }
 });
 describe('predictions in a call', () => {
   /** Each prediction seems to take 10 ms. */
@@ -57,63 +54,13 @@ describe('predictions in a call', () => {
     assert.equal(under.state.reservations.size, 0);
   });
 });
-describe('predictions of a pod for which a call had no time', () => {
-  for (const [owners, areGone] of [
-    ['pods that are known', false],
-    ['pods that are gone', true],
-  ] as const) {
-    it(`continue between its calls while 24 pods of another namespace wait, on nodes with ${owners}`, async () => {
-      const names = [...nodeNames(100), 'last'];
-      const empty = statusOf({ topologyManager: { policy: 'single-numa-node', scope: 'container' } });
-      // Twelve CPUs are free on each node, where three containers of four find room only on the last one.
-      const nodes = Object.fromEntries(
-        names.map((name, i) => {
-          const assignments = [owned(`of-${i}`, name === 'last' ? '1,9' : '4,12')];
-          return [name, { ...empty, assignments, physnets: [{ name: `p${i}`, cells: '0' }] }];
-        }),
-      );
-      const bound = areGone ? [] : names.map((node, i) => ({ node, pod: withUid(podOf('2'), `of-${i}`) }));
-      const under = extenderOf({ nodes, bound });
-      // Such nodes are predicted last in a call.
-      under.state.fleet.setReservations('last', 1, 0);
-      let seconds = 1000;
-      Object.defineProperty(under.clock, 'now', { get: () => (seconds += 0.01) });
-      const attempt = (namespace: string, uid: string, memory: string, offered: readonly string[]) => {
-        const pod = withUid(podOf('4'), uid, { namespace });
-        const resources = { requests: { cpu: '4', memory }, limits: { cpu: '4', memory } };
-        const containers = ['a', 'b', 'c'].map((name) => ({ name, resources }));
-        try {
-          return under.filter({ ...pod, spec: { ...pod.spec, containers } }, offered).NodeNames;
-        } catch (error) {
-          assert.match((error as Error).message, /not checked in time/);
-          return [];
-        }
-      };
-      let answered: readonly string[] = [];
-      // As kube-scheduler after its back-off, which is longer.
-      let tries = 0;
-      await until('an answer', () => {
-        tries++;
-        for (let i = 0; i < 24; i++) attempt('tenant', `t${i}`, `${i + 1}Mi`, names.slice(0, -1));
-        answered = attempt('victim', 'victim', '1Gi', names);
-        return answered.length > 0;
-      });
-      assert.ok(tries <= 30, `${tries} tries`);
-      assert.deepEqual(answered, ['last']);
-    });
-  }
-});
+const usedBy = (cpus: string) =>
+  statusOf({ assignments: [owned('other', cpus)], physnets: [{ name: 'physnet0', cells: '1' }] });
 /** The kinds of nodes, in rotation, and the text that refuses a pod with 8 CPUs on physnet0. */
 const KINDS: readonly { readonly status: NodeTopologyStatus | undefined; readonly text?: string }[] = [
   { status: statusOf({ cells: [{ id: 0, cpus: '0-15' }], physnets: [{ name: 'physnet0', cells: '0' }] }) },
-  {
-    status: statusOf({ assignments: [owned('other', '4,12')], physnets: [{ name: 'physnet0', cells: '1' }] }),
-    text: 'no room on the NUMA nodes of a required network',
-  },
-  {
-    status: statusOf({ assignments: [owned('other', '1-7,9-15')], physnets: [{ name: 'physnet0', cells: '1' }] }),
-    text: 'too few free whole cores',
-  },
+  { status: usedBy('4,12'), text: 'no room on the NUMA nodes of a required network' },
+  { status: usedBy('1-7,9-15'), text: 'too few free whole cores' },
   { status: statusOf({ physnets: [] }), text: 'physnet physnet0 is not on the node' },
   { status: undefined, text: 'node does not report its topology' },
 ];

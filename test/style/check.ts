@@ -1,10 +1,9 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
-import { type Prose, proseOfHashComments, proseOfMarkdown, proseOfSource, sentencesOfMarkdown } from './prose.ts';
+import { parse } from '@babel/parser';
 import { MAX_SENTENCE_WORDS, PATTERNS, type StyleRule, WORDS } from './words.ts';
 
-/** A place where the style is not kept. */
 export interface StyleFault {
   readonly file: string;
   readonly line: number;
@@ -54,7 +53,6 @@ const VAGUE_NAME = /\b(?:const|let) one\b|\bfunction \w+\([^)]*\bone\b|\bone\b[^
 const WRITERS = /^(?:kube|model|node-agent|scheduler-plugin|webhook)\//;
 const STORED_AGE = /\}(?: \w+)? ago\b/g;
 
-/** What is wrong with the comments, strings and names of a source. */
 function faultsOfSource(file: string, source: string): StyleFault[] {
   const extension = extname(file);
   const isProduct = !/^(?:test|bench)\//.test(file);
@@ -79,7 +77,6 @@ function faultsOfSource(file: string, source: string): StyleFault[] {
   ];
 }
 
-/** All faults of the files that git tracks below a folder, and of new ones. */
 export function faultsIn(root: string): StyleFault[] {
   const listed = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], { cwd: root });
   const files = listed
@@ -94,11 +91,90 @@ export function faultsIn(root: string): StyleFault[] {
   });
 }
 
-/** A file's text; none for one that git lists and that was removed. */
 function readIfThere(path: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch {
     return '';
   }
+}
+
+/** A piece of text that a person reads, with the line it begins on, from 1. */
+interface Prose {
+  readonly line: number;
+  readonly text: string;
+}
+
+const lineAt = (text: string, at: number) => text.slice(0, at).split('\n').length;
+const blank = (text: string) => text.replaceAll(/[^\n]/g, ' ');
+
+/** A piece for each line: no code, no link targets, no generated parts (they are judged where they come from). */
+function proseOfMarkdown(page: string): Prose[] {
+  const text = page
+    .replaceAll(/^(`{3,}|~{3,}).*\n[\s\S]*?^\1$/gm, blank)
+    .replaceAll(/<!-- (?:begin|measured): [\s\S]*?<!-- end/g, blank)
+    .replaceAll(/<!--[\s\S]*?-->/g, blank)
+    // The last column of a table of promises quotes the title of a test.
+    .replaceAll(/\| `[\w/-]+` [^|\n]*\|$/gm, blank)
+    .replaceAll(/`[^`]*`/g, blank)
+    .replaceAll(/\]\([^)\s]*\)/g, blank);
+  return text
+    .split('\n')
+    .flatMap((line, i) => (/^ {4}\S/.test(line) || line.trim() === '' ? [] : { line: i + 1, text: line }));
+}
+
+/** The sentences of paragraphs, list items and cells of tables. Code counts as one word. */
+function sentencesOfMarkdown(page: string): Prose[] {
+  const marked = page.replaceAll(/`[^`\n]*`/g, 'code').replaceAll(/"[^"\n]*"/g, 'quote');
+  const found: Prose[] = [];
+  let paragraph: { line: number; text: string } | undefined;
+  const end = () => {
+    if (paragraph === undefined) return;
+    const { line, text } = paragraph;
+    for (const sentence of text.split(/(?<=[.!?:;])\s+/)) found.push({ line, text: sentence });
+    paragraph = undefined;
+  };
+  const lines = proseOfMarkdown(marked);
+  for (const [i, { line, text }] of lines.entries()) {
+    const gap = lines[i - 1]?.line !== line - 1;
+    if (gap || /^\s*(?:[-*|#>]|\d+\. )/.test(text)) end();
+    if (text.startsWith('|')) {
+      for (const cell of text.split('|')) {
+        paragraph = { line, text: cell.trim() };
+        end();
+      }
+    } else {
+      paragraph = { line: paragraph?.line ?? line, text: `${paragraph?.text ?? ''} ${text.trim()}` };
+    }
+  }
+  end();
+  return found;
+}
+
+/** A name such as `webhook.rss-over-pepr-same-run`: one word with a hyphen, dot, colon, slash or digit in it. */
+const isIdentifier = (text: string) => /^\S*\w[-._:/\d]\w\S*$/.test(text);
+
+function proseOfSource(source: string, isJsx: boolean): Prose[] {
+  const { comments, tokens } = parse(source, {
+    sourceType: 'module',
+    plugins: isJsx ? ['typescript', 'jsx'] : ['typescript'],
+    tokens: true,
+  });
+  const strings = (tokens ?? []) as { type: { label?: string }; value?: unknown; start: number }[];
+  return [
+    ...(comments ?? []).map(({ value, start }) => ({ line: lineAt(source, start ?? 0), text: value })),
+    ...strings.flatMap(({ type, value, start }) =>
+      (type.label === 'string' || type.label === 'template' || type.label === 'jsxText') &&
+      !isIdentifier(String(value ?? ''))
+        ? { line: lineAt(source, start), text: String(value ?? '') }
+        : [],
+    ),
+  ];
+}
+
+function proseOfHashComments(text: string): Prose[] {
+  return text.split('\n').flatMap((line, i) => {
+    const [, comment] = /(?:^|\s)#(.*)$/.exec(line) ?? [];
+    return comment === undefined ? [] : { line: i + 1, text: comment };
+  });
 }

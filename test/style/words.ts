@@ -1,4 +1,3 @@
-/** A word or phrase that the project does not use, and what to write instead. */
 export interface StyleRule {
   /** Matched as whole words, in any case. */
   readonly phrase: RegExp;

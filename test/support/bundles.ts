@@ -7,7 +7,6 @@ export const root = join(import.meta.dirname, '../..');
 /** The directory of the bundles: dist/, or PLUMBLINE_DIST, as for the build. */
 export const dist = resolve(root, process.env['PLUMBLINE_DIST'] ?? 'dist');
 
-/** Files of the repository that the programs in dist/ contain. Call `buildOnce` first. */
 export function bundledFiles(): ReadonlySet<string> {
   const inputs = JSON.parse(readFileSync(join(dist, 'inputs.json'), 'utf8')) as Readonly<Record<string, string[]>>;
   return new Set(Object.values(inputs).flat());
@@ -15,7 +14,6 @@ export function bundledFiles(): ReadonlySet<string> {
 
 let built = false;
 
-/** Builds the bundles once in a test run, so that the tests use the current sources. */
 export function buildOnce(): void {
   if (built) return;
   execFileSync('npm', ['run', '--silent', 'build'], { cwd: root, stdio: 'pipe' });

@@ -7,13 +7,11 @@ process.once('exit', () => {
   for (const child of children) child.kill('SIGKILL');
 });
 
-/** Ends a child with this process at the latest, so that a failed or interrupted run leaves nothing behind. */
 export function endsWithUs(child: ChildProcess): void {
   children.add(child);
   child.once('exit', () => children.delete(child));
 }
 
-/** Kills a child that leads a process group, with its group. Does nothing if it has ended. */
 export function endGroup({ pid, exitCode, signalCode }: ChildProcess): void {
   if (pid === undefined || exitCode !== null || signalCode !== null) return;
   kill(-pid);
@@ -24,10 +22,7 @@ const MARK = 'TEST_RUN';
 /** The next search finds processes that are started while their parent is killed. */
 const SEARCHES = 5;
 
-/**
- * Kills all processes that this process started, directly or indirectly, when it exits: also those in endless loops, in
- * their own group or without a parent.
- */
+/** Kills all that this process started when it exits, also in endless loops, other groups or without a parent. */
 export function endAllAtExit(): void {
   const mark = randomUUID();
   process.env[MARK] = mark;
@@ -40,7 +35,6 @@ export function endAllAtExit(): void {
   });
 }
 
-/** All descendants of this process, and all processes with the mark. */
 function startedHere(mark: string): number[] {
   const pids = entries('/proc')
     .map(Number)

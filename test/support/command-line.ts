@@ -3,22 +3,15 @@ import { type ParseArgsConfig, parseArgs } from 'node:util';
 type Options = NonNullable<ParseArgsConfig['options']>;
 type Values<T extends Options> = ReturnType<typeof parseArgs<{ options: T; allowPositionals: true }>>['values'];
 
-/** The arguments of a test runner. */
 export interface CommandLine<T extends Options> {
   readonly values: Values<T>;
   readonly positionals: readonly string[];
-  /** Reports the fault and the usage, and exits with 2. */
   refuse(problem: string): never;
-  /**
-   * The value of a flag; undefined if it is not given. A value that is not an integer of at least `least` is refused.
-   */
+  /** Undefined if the flag is not given. A value that is not an integer of at least `least` is refused. */
   wholeNumber(flag: keyof T & string, least: number): number | undefined;
 }
 
-/**
- * Reads the flags of this process. `--help` prints the usage and exits with 0.
- * @param positionals whether words are allowed in addition to flags
- */
+/** Reads the flags; `--help` prints the usage and exits with 0. @param positionals whether words are allowed */
 export function commandLine<const T extends Options>(usage: string, options: T, positionals = false): CommandLine<T> {
   const refuse = (problem: string): never => {
     console.error(`${problem}\n\n${usage}`);
@@ -52,7 +45,6 @@ export function commandLine<const T extends Options>(usage: string, options: T, 
   };
 }
 
-/** A seed for a run without one. */
 export const newSeed = (): number => Date.now() % 2 ** 31;
 
 /** Makes SIGINT and SIGTERM end this process like an exit, so that its cleanup runs. */

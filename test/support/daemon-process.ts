@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -8,23 +8,13 @@ import { endsWithUs } from './children.ts';
 /** A daemon from its source, as arguments of Node.js. @param main a path below the root of the repository */
 export const fromSource = (main: string) => ['--import', 'tsx', join(root, main)] as const;
 
-export interface DaemonProcess {
-  readonly process: ChildProcess;
-  readonly lines: Readonly<Record<string, unknown>>[];
-  /** Standard error other than log lines. */
-  readonly text: string[];
-  /** The first log line with that message. */
-  line(message: string): Readonly<Record<string, unknown>> | undefined;
-  /** GET on the probe port, by default the one that it has logged. */
-  probe(path: string, port?: number): Promise<{ status: number; body: string }>;
-  /** Sends SIGTERM and returns the exit status. */
-  stop(): Promise<number | null>;
-}
+export type DaemonProcess = ReturnType<typeof startDaemonProcess>;
 
-export function startDaemonProcess(args: readonly string[], env = process.env): DaemonProcess {
+export function startDaemonProcess(args: readonly string[], env = process.env) {
   const child = spawn(process.execPath, args, { env, stdio: ['ignore', 'inherit', 'pipe'] });
   endsWithUs(child);
-  const lines: Record<string, unknown>[] = [];
+  const lines: Readonly<Record<string, unknown>>[] = [];
+  /** Standard error other than log lines. */
   const text: string[] = [];
   createInterface({ input: child.stderr }).on('line', (line) => {
     if (line.startsWith('{"level"')) lines.push(JSON.parse(line));
@@ -34,11 +24,13 @@ export function startDaemonProcess(args: readonly string[], env = process.env): 
     process: child,
     lines,
     text,
-    line: (message) => lines.find(({ msg }) => msg === message),
-    async probe(path, port = Number(lines.find(({ probePort }) => probePort !== undefined)?.['probePort'])) {
+    line: (message: string) => lines.find(({ msg }) => msg === message),
+    /** GET on the probe port, by default the one that it has logged. */
+    async probe(path: string, port = Number(lines.find(({ probePort }) => probePort !== undefined)?.['probePort'])) {
       const response = await fetch(`http://127.0.0.1:${port}${path}`, { headers: { connection: 'close' } });
       return { status: response.status, body: await response.text() };
     },
+    /** Sends SIGTERM and returns the exit status. */
     async stop() {
       const exited = child.exitCode === null ? once(child, 'exit') : undefined;
       child.kill('SIGTERM');

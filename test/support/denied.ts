@@ -1,19 +1,13 @@
 import { KubeError } from '../../kube/client.ts';
 
-/**
- * Matches the error of a request that a ValidatingAdmissionPolicy denied, by the policy's name: its sentences may change.
- */
+/** Matches a denial by a ValidatingAdmissionPolicy, by the policy's name: its sentences may change. */
 export function deniedByPolicy(policy: string): RegExp {
   return new RegExp(`ValidatingAdmissionPolicy '${policy}' with binding '[^']*' denied request`);
 }
 
-/** Matches the error of a request for which the account has no permission (RBAC). */
 export const DENIED_BY_RBAC = /is forbidden: User "[^"]*" cannot /;
 
-/**
- * Whether the API server denies a request with 403 and a text of this form; false if it accepts the request.
- * @throws any other error of the request
- */
+/** Whether the API server denies it with 403 and such a text; false: accepted. @throws any other error */
 export async function isDenied(request: () => Promise<unknown>, form: RegExp): Promise<boolean> {
   try {
     await request();

@@ -1,7 +1,6 @@
 import type { Host, HostDescription } from '../../model/host.ts';
 import { groupCpus } from '../../model/host-sysfs.ts';
 
-/** Describes a host; `createHost` builds the same host from the description. */
 export function describeHost(host: Host): HostDescription {
   return {
     cells: host.cells.map(({ id, cpus }) => ({ id, cpus: cpus.toString() })),

@@ -15,7 +15,6 @@ export function tempDirectories() {
   };
 }
 
-/** Writes files below a root, including directories: `{'devices/system/cpu/online': '0-3'}`. */
 export function writeTree(root: string, files: Readonly<Record<string, string>>): void {
   for (const [path, text] of Object.entries(files)) {
     mkdirSync(dirname(join(root, path)), { recursive: true });
@@ -23,7 +22,6 @@ export function writeTree(root: string, files: Readonly<Record<string, string>>)
   }
 }
 
-/** Replaces a file as the kubelet does: written next to it, then renamed. */
 export function replaceFile(path: string, text: string): void {
   writeFileSync(`${path}.tmp`, text);
   renameSync(`${path}.tmp`, path);

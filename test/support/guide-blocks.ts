@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs';
 
-/** Commands that a guide shows together. */
 export interface GuideBlock {
   readonly lines: readonly string[];
   /** What the comment before the block says: `stays`, `needs kubectl`; '' without one. */
@@ -10,7 +9,6 @@ export interface GuideBlock {
 /** A command of an indented block; those are used for output, too. */
 const COMMAND = /^(?:npm|npx|plumbline|kubectl) /;
 
-/** The commands of a guide's `sh` blocks and of its indented ones, in order, without the comments at their ends. */
 export function readBlocks(path: string): GuideBlock[] {
   const lines = readFileSync(path, 'utf8').split('\n');
   const blocks: GuideBlock[] = [];

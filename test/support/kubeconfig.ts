@@ -1,4 +1,3 @@
-/** A kubeconfig of one cluster with one user; `more` replaces its other fields. */
 export function kubeconfigOf(cluster: object, user: object = {}, more: object = {}) {
   return {
     apiVersion: 'v1',

@@ -4,7 +4,6 @@ import { createLogger, type Logger, type MessageAt, type SHARED_MESSAGES } from 
 import type { EXTENDER_MESSAGES } from '../../scheduler-plugin/telemetry/log-messages.ts';
 import type { WEBHOOK_MESSAGES } from '../../webhook/telemetry/log-messages.ts';
 
-/** Logs nothing. */
 export const silent: Logger = createLogger('test', 'silent');
 
 type Messages = typeof SHARED_MESSAGES & typeof AGENT_MESSAGES & typeof EXTENDER_MESSAGES & typeof WEBHOOK_MESSAGES;
@@ -17,7 +16,6 @@ interface RecordingLogger {
   readonly said: (message: Message) => boolean;
 }
 
-/** A logger whose lines a test can read. */
 export function recordingLogger(): RecordingLogger {
   const lines: Record<string, unknown>[] = [];
   const log = pino({ level: 'debug', base: null }, { write: (line: string) => void lines.push(JSON.parse(line)) });

@@ -114,8 +114,5 @@ export function createMirror(client: KubeClient, type: ResourceType, log: Logger
   };
 }
 
-/**
- * resourceVersions of one resource are comparable integers (documented since Kubernetes 1.35; etcd's revisions always
- * were).
- */
+/** Comparable integers (documented since Kubernetes 1.35; etcd's revisions always were). */
 const versionOf = ({ metadata }: KubeObject) => BigInt(metadata.resourceVersion ?? '0');

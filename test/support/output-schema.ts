@@ -5,7 +5,6 @@ import { root } from './bundles.ts';
 
 const SCHEMAS = join(root, 'docs/schemas');
 
-/** The JSON schemas of docs/schemas, by command. */
 export const OUTPUT_SCHEMAS: ReadonlyMap<string, z.ZodType> = new Map(
   readdirSync(SCHEMAS).map((file) => {
     const schema = JSON.parse(readFileSync(join(SCHEMAS, file), 'utf8')) as Parameters<typeof z.fromJSONSchema>[0];

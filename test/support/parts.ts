@@ -11,10 +11,7 @@ interface Part {
   /** The path that proves its presence, or undefined. */
   readonly found: () => string | undefined;
   readonly install: string;
-  /**
-   * Debian or npm has it, or the machine is configured so: `--require packaged` requires it. Otherwise no registry has
-   * it.
-   */
+  /** Debian or npm has it, or the machine is configured so (`--require packaged`); otherwise no registry has it. */
   readonly packaged: boolean;
 }
 
@@ -26,112 +23,75 @@ const CONTROL_PLANE_PROGRAMS = ['kube-apiserver', 'etcd', 'kube-scheduler', 'kub
 
 const setup = 'npm run test:setup (Debian, as root)';
 
+const packaged = (name: string, found: Part['found'], install = setup): Part => ({
+  name,
+  found,
+  install,
+  packaged: true,
+});
+const brought = (name: string, found: Part['found'], install: string): Part => ({
+  ...{ name, found, install, packaged: false },
+});
+const asRoot = (path: string | undefined) => (process.getuid?.() === 0 ? path : undefined);
+const hasEach = (programs: readonly string[], directories: string[]) =>
+  programs.every((program) => which(program, directories) !== undefined);
+const GO_LIBRARIES = ['/usr/share/gocode/src/github.com/containernetworking/cni'];
+
 const PARTS = {
-  kubectl: {
-    name: 'kubectl',
-    found: () => kubectls()[0],
-    install: 'put kubectl on the PATH, or name several in KUBECTLS (docs/maintainers/testing.md)',
-    packaged: false,
-  },
-  openVswitch: { name: 'Open vSwitch', found: () => which('ovs-vswitchd'), install: setup, packaged: true },
-  qemu: { name: 'QEMU', found: () => which('qemu-system-x86_64'), install: setup, packaged: true },
-  gcc: { name: 'a C compiler', found: () => which('gcc'), install: setup, packaged: true },
-  musl: { name: 'musl-gcc', found: () => which('musl-gcc'), install: setup, packaged: true },
-  make: { name: 'make', found: () => which('make'), install: setup, packaged: true },
-  openssl: { name: 'OpenSSL', found: () => which('openssl'), install: setup, packaged: true },
-  cniPlugins: {
-    name: 'the CNI reference plugins',
-    found: () => which('host-local', ['/usr/lib/cni', '/opt/cni/bin']),
-    install: setup,
-    packaged: true,
-  },
-  libcni: {
-    name: 'Go with the sources of libcni',
-    found: () =>
-      which('go') && which('libcni', ['/usr/share/gocode/src/github.com/containernetworking/cni']) && which('go'),
-    install: setup,
-    packaged: true,
-  },
-  chromium: {
-    name: 'Chromium',
-    found: () => which('chromium') ?? which('google-chrome'),
-    install: setup,
-    packaged: true,
-  },
-  netns: {
-    name: 'network namespaces (root, and ip of iproute2)',
-    found: () => (process.getuid?.() === 0 ? which('ip') : undefined),
-    install: `run as root; ${setup}`,
-    packaged: true,
-  },
-  root: {
-    name: 'root',
-    found: () => (process.getuid?.() === 0 ? '/' : undefined),
-    install: 'run as root',
-    packaged: true,
-  },
-  containerd: { name: 'containerd', found: () => which('containerd'), install: setup, packaged: true },
-  promtool: {
-    name: 'promtool',
-    found: () => which('promtool'),
-    install: `${setup}, or put promtool on the PATH`,
-    packaged: true,
-  },
-  helm: {
-    name: 'Helm',
-    found: () => process.env['HELM'] ?? which('helm'),
-    install: 'put helm on the PATH, or name it in HELM',
-    packaged: false,
-  },
-  ethtool: { name: 'ethtool', found: () => which('ethtool', ['/usr/sbin']), install: setup, packaged: true },
-  irqbalance: { name: 'irqbalance', found: () => which('irqbalance', ['/usr/sbin']), install: setup, packaged: true },
-  strace: { name: 'strace', found: () => which('strace'), install: setup, packaged: true },
-  qemuUser: {
-    name: 'the user-mode emulator of the other architecture',
-    found: () => which(process.arch === 'x64' ? 'qemu-aarch64-static' : 'qemu-x86_64-static'),
-    install: 'apt-get install qemu-user-static',
-    packaged: false,
-  },
-  buildah: {
-    name: 'buildah and mmdebstrap',
-    found: () => which('mmdebstrap') && which('buildah'),
-    install: 'apt-get install buildah mmdebstrap',
-    packaged: false,
-  },
-  twoCpus: {
-    name: 'two CPUs',
-    found: () => (availableParallelism() < 2 ? undefined : '/sys/devices/system/cpu'),
-    install: 'run them where this process may use two CPUs or more',
-    packaged: true,
-  },
-  linux: {
-    name: 'Linux',
-    found: () => (process.platform === 'linux' ? '/proc/self' : undefined),
-    install: 'run on Linux',
-    packaged: true,
-  },
-  controlPlane: {
-    name: 'a Kubernetes control plane',
-    found: () => {
-      const paths = CONTROL_PLANE_PROGRAMS.map((program) => which(program, assetDirectories()));
-      return paths.every((path) => path !== undefined) ? paths[0] : undefined;
-    },
-    install: `put ${CONTROL_PLANE_PROGRAMS.join(', ')} into KUBEBUILDER_ASSETS or /usr/local/kubebuilder/bin`,
-    packaged: false,
-  },
-  ovnKubernetes: {
-    name: 'OVN-Kubernetes’ DPU lease code',
-    found: () => which('ovn-kubernetes-dpu-lease', [process.env['OVN_KUBERNETES_ASSETS'] ?? '']),
-    install:
-      'put a program around its package dpulease, ovn-kubernetes-dpu-lease, into a folder and name it in OVN_KUBERNETES_ASSETS (docs/reference/compatibility.md)',
-    packaged: false,
-  },
-  kubevirt: {
-    name: 'the real KubeVirt',
-    found: () => (KUBEVIRT_PROGRAMS.every((name) => which(name, kubevirtAssets())) ? kubevirtAssets()[0] : undefined),
-    install: `put ${KUBEVIRT_PROGRAMS.join(', ')} into a folder and name it in KUBEVIRT_ASSETS (docs/maintainers/testing.md)`,
-    packaged: false,
-  },
+  kubectl: brought(
+    'kubectl',
+    () => kubectls()[0],
+    'put kubectl on the PATH, or name several in KUBECTLS (docs/maintainers/testing.md)',
+  ),
+  openVswitch: packaged('Open vSwitch', () => which('ovs-vswitchd')),
+  qemu: packaged('QEMU', () => which('qemu-system-x86_64')),
+  gcc: packaged('a C compiler', () => which('gcc')),
+  musl: packaged('musl-gcc', () => which('musl-gcc')),
+  make: packaged('make', () => which('make')),
+  openssl: packaged('OpenSSL', () => which('openssl')),
+  cniPlugins: packaged('the CNI reference plugins', () => which('host-local', ['/usr/lib/cni', '/opt/cni/bin'])),
+  libcni: packaged('Go with the sources of libcni', () => which('libcni', GO_LIBRARIES) && which('go')),
+  chromium: packaged('Chromium', () => which('chromium') ?? which('google-chrome')),
+  netns: packaged('network namespaces (root, and ip of iproute2)', () => asRoot(which('ip')), `run as root; ${setup}`),
+  root: packaged('root', () => asRoot('/'), 'run as root'),
+  containerd: packaged('containerd', () => which('containerd')),
+  promtool: packaged('promtool', () => which('promtool'), `${setup}, or put promtool on the PATH`),
+  helm: brought('Helm', () => process.env['HELM'] ?? which('helm'), 'put helm on the PATH, or name it in HELM'),
+  ethtool: packaged('ethtool', () => which('ethtool', ['/usr/sbin'])),
+  irqbalance: packaged('irqbalance', () => which('irqbalance', ['/usr/sbin'])),
+  strace: packaged('strace', () => which('strace')),
+  qemuUser: brought(
+    'the user-mode emulator of the other architecture',
+    () => which(process.arch === 'x64' ? 'qemu-aarch64-static' : 'qemu-x86_64-static'),
+    'apt-get install qemu-user-static',
+  ),
+  buildah: brought(
+    'buildah and mmdebstrap',
+    () => which('mmdebstrap') && which('buildah'),
+    'apt-get install buildah mmdebstrap',
+  ),
+  twoCpus: packaged(
+    'two CPUs',
+    () => (availableParallelism() < 2 ? undefined : '/sys/devices/system/cpu'),
+    'run them where this process may use two CPUs or more',
+  ),
+  linux: packaged('Linux', () => (process.platform === 'linux' ? '/proc/self' : undefined), 'run on Linux'),
+  controlPlane: brought(
+    'a Kubernetes control plane',
+    () =>
+      hasEach(CONTROL_PLANE_PROGRAMS, assetDirectories()) ? which('kube-apiserver', assetDirectories()) : undefined,
+    `put ${CONTROL_PLANE_PROGRAMS.join(', ')} into KUBEBUILDER_ASSETS or /usr/local/kubebuilder/bin`,
+  ),
+  ovnKubernetes: brought(
+    'OVN-Kubernetes’ DPU lease code',
+    () => which('ovn-kubernetes-dpu-lease', [process.env['OVN_KUBERNETES_ASSETS'] ?? '']),
+    'put a program around its package dpulease, ovn-kubernetes-dpu-lease, into a folder and name it in OVN_KUBERNETES_ASSETS (docs/reference/compatibility.md)',
+  ),
+  kubevirt: brought(
+    'the real KubeVirt',
+    () => (hasEach(KUBEVIRT_PROGRAMS, kubevirtAssets()) ? kubevirtAssets()[0] : undefined),
+    `put ${KUBEVIRT_PROGRAMS.join(', ')} into a folder and name it in KUBEVIRT_ASSETS (docs/maintainers/testing.md)`,
+  ),
 } as const satisfies Record<string, Part>;
 
 export type PartName = keyof typeof PARTS;
@@ -174,32 +134,26 @@ export function isInstalled(part: PartName): boolean {
   return PARTS[part].found() !== undefined;
 }
 
-/** The path of a part's program; only for tests that called `needs`. */
 export function pathOf(part: PartName): string {
   const path = PARTS[part].found();
   if (path === undefined) throw new Error(`${PARTS[part].name} is missing: ${PARTS[part].install}`);
   return path;
 }
 
-/** The values of `--require`. */
 export const REQUIREMENTS = ['packaged', 'all'] as const;
 
-/** A line for each required part that is missing. */
 export function absentParts(required: (typeof REQUIREMENTS)[number]): string[] {
   return Object.values<Part>(PARTS)
     .filter((part) => (required === 'all' || part.packaged) && part.found() === undefined)
     .map(({ name, install }) => `${name} is required and missing: ${install}`);
 }
 
-/** Number of skipped tests by missing part, with the way to install it. */
 export const missingParts = (): readonly (readonly [part: string, tests: number])[] => [...missing];
 
-/** The directories of the control plane's binaries from envtest. */
 export function assetDirectories(): string[] {
   return [process.env.KUBEBUILDER_ASSETS, '/usr/local/kubebuilder/bin'].filter((path) => path !== undefined);
 }
 
-/** Those named in KUBECTLS, or the one of the PATH and the one next to the control plane. */
 export function kubectls(): string[] {
   const named = process.env['KUBECTLS']?.split(delimiter).filter((path) => existsSync(path)) ?? [];
   if (named.length > 0) return named;
@@ -207,7 +161,6 @@ export function kubectls(): string[] {
   return [...new Set(others.map((path) => realpathSync(path)))];
 }
 
-/** The directory of KubeVirt's programs. */
 export function kubevirtAssets(): string[] {
   const folder = process.env['KUBEVIRT_ASSETS'];
   return folder === undefined || folder === '' ? [] : [folder];
@@ -220,3 +173,15 @@ function which(program: string, directories = (process.env.PATH ?? '').split(del
 function countTests(suite: Mocha.Suite | undefined): number {
   return suite === undefined ? 0 : suite.tests.length + suite.suites.reduce((sum, one) => sum + countTests(one), 0);
 }
+
+/** Also on the global object. */
+const versionRegistry = globalThis as typeof globalThis & { plumblineVersions?: Map<string, string> };
+versionRegistry.plumblineVersions ??= new Map();
+const versions = versionRegistry.plumblineVersions;
+
+/** Records the version of a real part that a test runs against. @param name `Kubernetes` */
+export function noteVersion(name: string, version: string): void {
+  versions.set(name, version);
+}
+
+export const notedVersions = (): readonly (readonly [name: string, version: string])[] => [...versions];

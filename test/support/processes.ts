@@ -5,21 +5,12 @@ import { type AddressInfo, createServer, type Server } from 'node:net';
 import { endsWithUs } from './children.ts';
 
 /** A program of the control plane; its output goes to a file. */
-export interface Program {
-  readonly name: string;
-  readonly pid: number;
-  readonly logFile: string;
-  /** Its exit status or signal; undefined while it runs. */
-  readonly ended: string | undefined;
-  /** Throws with the end of the log if the program has ended. */
-  assertAlive(): void;
-  stop(signal?: NodeJS.Signals): Promise<void>;
-}
+export type Program = ReturnType<typeof startProgram>;
 
 /** Seconds between SIGTERM and SIGKILL. */
 const GRACE = 10;
 
-export function startProgram(name: string, path: string, args: readonly string[], logFile: string): Program {
+export function startProgram(name: string, path: string, args: readonly string[], logFile: string) {
   const out = openSync(logFile, 'a');
   const child: ChildProcess = spawn(path, [...args], { stdio: ['ignore', out, out] });
   closeSync(out);
@@ -34,15 +25,17 @@ export function startProgram(name: string, path: string, args: readonly string[]
     name,
     pid: child.pid ?? 0,
     logFile,
-    get ended() {
+    /** Its exit status or signal; undefined while it runs. */
+    get ended(): string | undefined {
       return how()?.toString();
     },
-    assertAlive() {
+    /** Throws with the end of the log if the program has ended. */
+    assertAlive(): void {
       if (running()) return;
       const last = readFileSync(logFile, 'utf8').trimEnd().split('\n').slice(-5).join('\n');
       throw new Error(`${name} ended with ${how()}:\n${last}`);
     },
-    async stop(signal = 'SIGTERM') {
+    async stop(signal: NodeJS.Signals = 'SIGTERM') {
       if (!running()) return;
       child.kill(signal);
       const timer = setTimeout(() => child.kill('SIGKILL'), GRACE * 1000);
@@ -59,7 +52,6 @@ export async function listenOnLoopback(server: Server): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-/** A port on 127.0.0.1 that is currently free. */
 export async function freePort(): Promise<number> {
   const server = createServer();
   const port = await listenOnLoopback(server);

@@ -2,19 +2,14 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from './bundles.ts';
 
-/** A promise of a page, and the test that it names. */
 export interface PagePromise {
-  /** The first column. */
   readonly name: string;
-  /** Below test/, without `.test.ts`. */
   readonly file: string;
   /** The start of the test's title; '' for the whole file. */
   readonly title: string;
-  /** Other paths in the row. */
   readonly code: readonly string[];
 }
 
-/** Rows of a page's tables whose last column is a test file and the start of a test's title. */
 export function promisesOf(page: string): readonly PagePromise[] {
   const text = readFileSync(join(root, page), 'utf8');
   return [...text.matchAll(/^\| *([^|]*?) *\|(.*)\| `([\w/-]+)` ?([^|]*)\|$/gm)].map(
@@ -27,7 +22,6 @@ export function promisesOf(page: string): readonly PagePromise[] {
   );
 }
 
-/** The part of the row that does not exist. */
 export function missingFrom({ file, title, code }: PagePromise): string | undefined {
   const path = join(root, 'test', `${file}.test.ts`);
   if (!existsSync(path)) return `there is no ${path}`;
@@ -49,7 +43,6 @@ export function notShown(
   });
 }
 
-/** Whether the file contains the title as the complete start of a literal one. */
 function isWhole(file: string, title: string): boolean {
   const text = readFileSync(join(root, 'test', `${file}.test.ts`), 'utf8');
   return text.includes(`it('${title}`) || text.includes(`describe('${title}`);

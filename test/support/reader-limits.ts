@@ -13,7 +13,6 @@ export function limitsOf(schemas: readonly z.ZodType[]): ReadonlyMap<string, num
   return limits;
 }
 
-/** The parts of Zod's definitions that the schemas use. */
 interface Definition {
   readonly type: string;
   readonly innerType?: z.ZodType;

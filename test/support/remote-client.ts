@@ -26,7 +26,6 @@ export interface RemoteClient extends LocalClient {
 
 export interface RemoteClientOptions {
   readonly client: KubeClient;
-  /** The types to read; others can only be created and deleted. */
   readonly types: readonly ResourceType[];
   readonly log: Logger;
 }

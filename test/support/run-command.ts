@@ -3,7 +3,6 @@ import type { AddressInfo } from 'node:net';
 import { mock } from 'node:test';
 import type { Command } from 'commander';
 
-/** Runs a command of the CLI in this process. */
 export async function runCommand(command: Command, words: readonly string[]) {
   const { exitCode } = process;
   let stdout = '';

@@ -3,7 +3,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 /** Minimum seconds of every wait before it fails, because a busy machine is slow. */
 export const PATIENCE = 120;
 
-/** Milliseconds between two checks. */
 const INTERVAL = 25;
 
 /**

@@ -6,9 +6,7 @@ export function vector<T = unknown>(name: string): T {
   return JSON.parse(readFileSync(join(import.meta.dirname, '../vectors', name), 'utf8')) as T;
 }
 
-/**
- * A VMI as the real virt-api admitted it, and its launcher as the real virt-controller created it, before any webhook.
- */
+/** A VMI as virt-api admitted it, and its launcher as virt-controller created it, before any webhook. */
 export interface RealLauncher {
   /** The properties of the VM: `c4t2` has 4 cores of 2 threads, `pool3-c3` a pool of 3 IO threads and 3 cores. */
   readonly case: string;
@@ -28,7 +26,6 @@ export interface RenderedObject {
   readonly [key: string]: unknown;
 }
 const FOLDER = 'launchers';
-/** All of test/vectors/launchers, by name of the case. */
 export function realLaunchers(): RealLauncher[] {
   return readdirSync(join(import.meta.dirname, '../vectors', FOLDER))
     .sort()

@@ -1,19 +1,12 @@
 import { mock } from 'node:test';
 
 /** Timers and the monotonic clock of this process under the control of a test. Sockets stay real. */
-export interface VirtualTime {
-  /** Virtual seconds since the start. */
-  readonly seconds: number;
-  /** Passes the seconds in steps. After each, sockets have `ioMilliseconds` of real time. */
-  pass(seconds: number, step?: number): Promise<void>;
-  /** Passes time until the promise is settled. */
-  until<T>(work: Promise<T>): Promise<T>;
-  end(): void;
-}
+export type VirtualTime = ReturnType<typeof startVirtualTime>;
 
+/** Of real time that sockets have after each step. */
 const IO_MILLISECONDS = 12;
 
-export function startVirtualTime(): VirtualTime {
+export function startVirtualTime() {
   const { setTimeout: realTimeout } = globalThis;
   const begun = performance.now();
   let seconds = 0;
@@ -28,11 +21,13 @@ export function startVirtualTime(): VirtualTime {
     }
   };
   return {
+    /** Virtual seconds since the start. */
     get seconds() {
       return seconds;
     },
     pass,
-    async until(work) {
+    /** Passes time until the promise is settled. */
+    async until<T>(work: Promise<T>): Promise<T> {
       let isSettled = false;
       const settled = work.finally(() => {
         isSettled = true;

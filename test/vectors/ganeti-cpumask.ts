@@ -3,7 +3,7 @@ import { planPins } from '../../model/cpu-mask/host-pins.ts';
 import { checkCount, type MaskEntry, maskForHost, parseMask } from '../../model/cpu-mask/mask.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { ParseError } from '../../model/errors.ts';
-import { type Adapter, collect, combined, differs, Skip, type Verdict } from './outcome.ts';
+import { type Adapter, collect, combined, differs, type Verdict } from './outcome.ts';
 
 /**
  * Where Plumbline refuses what Ganeti accepts, and why. Each of these is checked to be refused, and nothing else is.
@@ -41,12 +41,11 @@ interface Vectors {
     readonly calls?: readonly { readonly target: string; readonly cpus: readonly number[] | string }[];
   }[];
   readonly lxc: readonly { readonly mask: string; readonly vcpus: number; readonly ok: boolean }[];
-  readonly cli: readonly { readonly argument: string }[];
 }
 
 /** ganeti-cpumask-cases.json: what a mask says, to whom, and in whose words. */
 export const run: Adapter = (content) => {
-  const { parse, multi, validate, xen, kvm, lxc, cli } = content as Vectors;
+  const { parse, multi, validate, xen, kvm, lxc } = content as Vectors;
   const named = (kind: string) => (one: { readonly mask: string | null }) => `${kind} ${JSON.stringify(one.mask)}`;
   return combined([
     collect(parse, named('parse'), ({ mask, parsed }) => checkParse(mask, parsed && (mask === null ? [] : [parsed]))),
@@ -55,11 +54,6 @@ export const run: Adapter = (content) => {
     collect(xen, named('xen'), checkXen),
     collect(kvm, named('kvm'), checkKvm),
     collect(lxc, named('lxc'), checkLxc),
-    collect(
-      cli,
-      ({ argument }) => argument,
-      () => new Skip("escaped commas are for Ganeti's own command line"),
-    ),
   ]);
 };
 

@@ -1,23 +1,22 @@
-import { CpuSet } from '../../model/cpu-set.ts';
+import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { Accumulator, type Sorting } from '../../model/kubelet/accumulator.ts';
 import { CpuManager } from '../../model/kubelet/cpu-manager.ts';
 import { createKubelet } from '../../model/kubelet/kubelet.ts';
 import { OptionError, readCpuOptions } from '../../model/kubelet/options.ts';
-import { podCpus, podRequestOf } from '../../model/kubelet/pod-request.ts';
+import { podCpus } from '../../model/kubelet/pod-request.ts';
 import { misalignedText, noPhysicalCpusText, Rejection } from '../../model/kubelet/provider.ts';
 import { allocateCpus, checkState, releaseCpus, takeByTopology } from '../../model/kubelet/static-policy.ts';
 import { TakeError, takeDistributed, takePacked } from '../../model/kubelet/take.ts';
-import { type CpuTopology, numaMask } from '../../model/kubelet/topology.ts';
+import { type CpuTopology, createTopology, numaMask } from '../../model/kubelet/topology.ts';
 import type { Behaviour } from '../../model/kubelet/versions.ts';
 import {
   collectUpstream,
-  type FixtureHint,
   hintsOf,
   hostOf,
   type KubeletCase,
-  podOf,
   policyOf,
   readTopologies,
+  requestOf,
   sortedHints,
   stateOf,
   type UpstreamFile,
@@ -32,17 +31,16 @@ interface Version {
 type Check = (item: KubeletCase, topology: CpuTopology, version: Version) => Verdict;
 const CHECKS: Readonly<Record<string, Check>> = {
   // Upstream sorts the sockets before it compares them.
-  freeSockets: (item, topology) =>
-    differs(accumulator(item, topology).wholeGroups(topology.sockets).sort(ascending), item.expect),
-  freeNUMANodes: (item, topology) => differs(accumulator(item, topology).wholeGroups(topology.cells), item.expect),
-  freeCores: (item, topology) => differs(accumulator(item, topology).wholeGroups(topology.cores), item.expect),
+  freeSockets: (item, topology) => differs(freeGroups(item, topology, 'sockets').sort(ascending), item.expect),
+  freeNUMANodes: (item, topology) => differs(freeGroups(item, topology, 'cells'), item.expect),
+  freeCores: (item, topology) => differs(freeGroups(item, topology, 'cores'), item.expect),
   freeCPUs: (item, topology) => differs(accumulator(item, topology).sortedCpus(), item.expect),
   freeSocketsAndNUMANodes: (item, topology) =>
-    differs(accumulator(item, topology).wholeGroups(topology.sockets), item.expectSockets) ??
-    differs(accumulator(item, topology).wholeGroups(topology.cells), item.expectNUMANodes),
+    differs(freeGroups(item, topology, 'sockets'), item.expectSockets) ??
+    differs(freeGroups(item, topology, 'cells'), item.expectNUMANodes),
   takeByTopologyNUMAPacked: (item, topology) =>
     taken(item, () => {
-      const { preferAlignByUncore } = readCpuOptions(stringOptions(item));
+      const { preferAlignByUncore } = readCpuOptions(item.options);
       return takePacked(topology, availableOf(item), item.numCPUs ?? 0, sortingOf(item), preferAlignByUncore);
     }),
   takeByTopologyNUMADistributed: (item, topology) =>
@@ -53,7 +51,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
   staticAllocateUncore,
   staticAllocateAllContainers: (item, topology) => {
     const manager = managerOf(item, topology);
-    for (const container of requestOf(item).containers) manager.allocate(container, null);
+    for (const container of requestOf(item.pod!).containers) manager.allocate(container, null);
     const { defaultSet, assignments } = manager.commit(stateOf(item));
     const { defaultCPUSetAfterRemove } = item.expect;
     const pool =
@@ -67,7 +65,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
   },
   staticAllocateEach: (item, topology) => {
     const manager = managerOf(item, topology);
-    const { containers } = requestOf(item);
+    const { containers } = requestOf(item.pod!);
     for (const container of containers) manager.allocate(container, null);
     const cpusets = Object.fromEntries(containers.map(({ name }) => [name, `${manager.assigned(name)}`]));
     return differs(cpusets, item.expect.cpusets);
@@ -99,7 +97,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
       /^(?:1|t|true)$/i.test(`${value}`),
     );
     try {
-      const options = readCpuOptions(stringOptions(item));
+      const options = readCpuOptions(item.options);
       if (item.expect.error) return 'expected an error';
       return differs(Object.values(options).filter(Boolean).length, enabled.length);
     } catch (error) {
@@ -108,24 +106,19 @@ const CHECKS: Readonly<Record<string, Check>> = {
     }
   },
   hardwareOptions: (item, topology, { version }) => {
-    const cpuManager = { policy: 'static', options: stringOptions(item) };
+    const cpuManager = { policy: 'static', options: item.options };
     const topologyManager = { policy: item.policy ?? 'none' };
-    const kubelet = createKubelet({
-      version,
-      host: hostOf(topology),
-      cpuManager,
-      topologyManager,
-      reserved: CpuSet.of([0]),
-    });
+    const node = { version, host: hostOf(topology), reserved: CpuSet.of([0]) };
+    const kubelet = createKubelet({ ...node, cpuManager, topologyManager });
     return differs('unpredictable' in kubelet, item.expect.error);
   },
   takeByTopology: (item, topology, { behaviour }) =>
     taken(item, () => {
-      const options = readCpuOptions(stringOptions(item));
+      const options = readCpuOptions(item.options);
       return takeByTopology(topology, options, availableOf(item), item.numCPUs ?? 0, { behaviour });
     }),
   cpuTopologyHints,
-  podGuaranteedCPUs: (item) => differs(podCpus(requestOf(item)), item.expect.cpus),
+  podGuaranteedCPUs: (item) => differs(podCpus(requestOf(item.pod!)), item.expect.cpus),
 };
 /** kubelet-cpu-assignment-cases.json: the kubelet's own unit tests of the static CPU manager. */
 export const run: Adapter = (content, load) => {
@@ -140,7 +133,7 @@ export const run: Adapter = (content, load) => {
 };
 function staticAllocate(item: KubeletCase, topology: CpuTopology): Verdict {
   const manager = managerOf(item, topology);
-  const request = requestOf(item);
+  const request = requestOf(item.pod!);
   const container = request.containers.find(({ name }) => name === item.container);
   if (!container) return `no container ${item.container}`;
   try {
@@ -153,11 +146,10 @@ function staticAllocate(item: KubeletCase, topology: CpuTopology): Verdict {
 }
 function staticAllocateUncore(item: KubeletCase, topology: CpuTopology): Verdict {
   const manager = managerOf(item, topology);
-  const request = requestOf(item);
+  const request = requestOf(item.pod!);
   for (const container of request.containers) manager.allocate(container, hintMask(item, topology));
   const first = request.containers.find(({ kind }) => kind === 'app') ?? request.containers[0];
-  const assigned = request.containers.map(({ name }) => manager.assigned(name));
-  const cpus = assigned.reduce((all, one) => all.union(one), CpuSet.EMPTY);
+  const cpus = unionOf(request.containers.map(({ name }) => manager.assigned(name)));
   if (item.expect.firstContainerCpuset !== undefined) {
     return differs(`${manager.assigned(first?.name ?? '')}`, item.expect.firstContainerCpuset);
   }
@@ -165,10 +157,9 @@ function staticAllocateUncore(item: KubeletCase, topology: CpuTopology): Verdict
   return differs([...caches].sort(ascending), [...(item.expect.uncoreCacheIDs ?? [])].sort(ascending));
 }
 function cpuTopologyHints(item: KubeletCase, topology: CpuTopology): Verdict {
-  const [container, ...others] = requestOf(item).containers;
+  const [container, ...others] = requestOf(item.pod!).containers;
   if (!container) return 'no container';
-  const hints = (provided: ReturnType<CpuManager['podHints']>): FixtureHint[] =>
-    hintsOf(topology, provided?.get('cpu') ?? []);
+  const hints = (provided: ReturnType<CpuManager['podHints']>) => hintsOf(topology, provided?.get('cpu') ?? []);
   const expected = sortedHints(item.expect.hints ?? []);
   const manager = managerOf(item, topology);
   const single = others.length === 0 ? differs(hints(manager.containerHints(container)), expected) : undefined;
@@ -205,13 +196,13 @@ function taken(item: KubeletCase, take: () => CpuSet): Verdict {
   }
 }
 function managerOf(item: KubeletCase, topology: CpuTopology): CpuManager {
-  return new CpuManager(policyOf(item, topology), stateOf(item), requestOf(item));
-}
-function requestOf(item: KubeletCase) {
-  return podRequestOf(podOf(item.pod ?? { uid: '', initContainers: [], containers: [] }));
+  return new CpuManager(policyOf(item, topology), stateOf(item), requestOf(item.pod!));
 }
 function accumulator(item: KubeletCase, topology: CpuTopology): Accumulator {
   return new Accumulator(topology, availableOf(item), 0, 'packed');
+}
+function freeGroups(item: KubeletCase, topology: CpuTopology, level: 'sockets' | 'cells' | 'cores'): number[] {
+  return accumulator(item, topology).wholeGroups(topology[level]);
 }
 function availableOf(item: KubeletCase): CpuSet {
   return CpuSet.parse(item.available ?? '');
@@ -219,15 +210,10 @@ function availableOf(item: KubeletCase): CpuSet {
 function sortingOf({ sorting }: KubeletCase): Sorting {
   return sorting === 'spread' ? 'spread' : 'packed';
 }
-function stringOptions({ options = {} }: Pick<KubeletCase, 'options'>): Record<string, string> {
-  return Object.fromEntries(Object.entries(options).map(([name, value]) => [name, `${value}`]));
-}
 function hintMask({ hintNUMA }: KubeletCase, topology: CpuTopology): number | null {
   return hintNUMA ? numaMask(topology, hintNUMA) : null;
 }
 function ascending(a: number, b: number): number {
   return a - b;
 }
-const EMPTY = readTopologies({
-  topologies: { none: { numCPUs: 0, numCores: 0, numSockets: 0, numNUMANodes: 0, numUncoreCache: 0, cpus: {} } },
-}).get('none') as CpuTopology;
+const EMPTY = createTopology([], { cpus: 0, cores: 0, sockets: 0, cells: 0, uncores: 0 });

@@ -4,16 +4,17 @@ import { DeviceManager } from '../../model/kubelet/device-manager.ts';
 import { type DevicePool, deviceHints, handOutOrder, indexPool } from '../../model/kubelet/devices.ts';
 import type { ProviderHints } from '../../model/kubelet/hints.ts';
 import { mergeHints, type TopologyPolicy } from '../../model/kubelet/merge.ts';
-import { podDevices, podRequestOf } from '../../model/kubelet/pod-request.ts';
+import { podDevices } from '../../model/kubelet/pod-request.ts';
 import { Rejection } from '../../model/kubelet/provider.ts';
 import type { KubeletState } from '../../model/kubelet/state.ts';
 import { type CpuTopology, numaMask } from '../../model/kubelet/topology.ts';
 import type { Behaviour } from '../../model/kubelet/versions.ts';
-import type { ContainerShape } from '../../model/shapes.ts';
 import {
   collectUpstream,
   type FixtureHint,
+  type FixturePod,
   hintsOf,
+  requestOf,
   sortedEntries,
   sortedHints,
   topologyOfNodes,
@@ -25,12 +26,6 @@ import { type Adapter, differs, type Verdict } from './outcome.ts';
 
 type Allocations = Readonly<Record<string, Readonly<Record<string, Readonly<Record<string, readonly string[]>>>>>>;
 type Devices = Readonly<Record<string, readonly number[] | null>>;
-
-interface FixturePod {
-  readonly uid: string;
-  readonly initContainers?: readonly ContainerShape[];
-  readonly containers: readonly ContainerShape[];
-}
 
 interface DeviceCase extends UpstreamCase {
   readonly kind: string;
@@ -73,9 +68,8 @@ const CHECKS: Readonly<Record<string, (item: DeviceCase, node: Node) => Verdict>
       return new Map([[name, hints.map(({ numaNodes: nodes, preferred }) => ({ mask: maskOf(nodes), preferred }))]]);
     });
     const providers = [new Map([['gpu', generated(item, node)]]), ...others];
-    const merged = item.policies.map(
-      (policy) => mergeHints(policy, { all: 2 ** node.topology.numaIds.length - 1 }, providers).hint,
-    );
+    const all = 2 ** node.topology.numaIds.length - 1;
+    const merged = item.policies.map((policy) => mergeHints(policy, { all }, providers).hint);
     const expected = item.policies.map(() => ({ mask: maskOf(item.expect), preferred: true }));
     return differs(merged, expected);
   },
@@ -135,12 +129,10 @@ function allocate(item: DeviceCase, node: Node): Verdict {
     [...state.devices.values()].flatMap((pod) => [...pod.values()].flatMap((all) => [...(all.get(resource) ?? [])]));
   const used = Object.keys(allocated).map((resource) => [resource, new Set(inUse(resource)).size]);
   const idsOf = (container: string) => [...manager.assigned(container).values()].flatMap((ids) => [...ids]);
-  const perContainer = Object.entries(counts).map(([resource, ofContainers]) => [
-    resource,
-    Object.fromEntries(
-      Object.keys(ofContainers as object).map((name) => [name, manager.assigned(name).get(resource)?.size]),
-    ),
-  ]);
+  const perContainer = Object.entries(counts).map(([resource, ofContainers]) => {
+    const sizes = Object.keys(ofContainers as object).map((name) => [name, manager.assigned(name).get(resource)?.size]);
+    return [resource, Object.fromEntries(sizes)];
+  });
   const shared = Object.keys(counts)[0] ?? '';
   const idsOfShared = (container: string) => [...(manager.assigned(container).get(shared) ?? [])];
   const outside = Object.entries(within).flatMap(([outer, names]) =>
@@ -162,19 +154,12 @@ function generated({ devices, available, reusable, request }: DeviceCase, { topo
 }
 
 function differsFrom({ expect }: DeviceCase, { topology }: Node, hints: ProviderHints): Verdict {
-  const entries = Object.keys(expect).map((resource) => {
-    const list = hints?.get(resource);
-    return [resource, list ? hintsOf(topology, list) : null];
-  });
   const expected = Object.entries(expect as Record<string, FixtureHint[] | null>);
+  const entries = expected.map(([resource]) => hintsOf(topology, hints?.get(resource) ?? null));
   return differs(
     entries,
-    expected.map(([resource, list]) => [resource, list && sortedHints(list)]),
+    expected.map(([, list]) => list && sortedHints(list)),
   );
-}
-
-function requestOf({ uid, initContainers = [], containers }: FixturePod) {
-  return podRequestOf({ metadata: { uid }, spec: { initContainers, containers } });
 }
 
 function managerOf(item: DeviceCase, { topology, behaviour }: Node): DeviceManager {

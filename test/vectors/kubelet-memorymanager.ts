@@ -1,14 +1,16 @@
+import { CpuSet } from '../../model/cpu-set.ts';
 import type { ProviderHints } from '../../model/kubelet/hints.ts';
 import { MemoryManager, withoutMemory } from '../../model/kubelet/memory-manager.ts';
 import { type CellMemory, initialMemory, type MemoryState, splitsGroup } from '../../model/kubelet/memory-state.ts';
-import { podMemory, podRequestOf, type RequestingPod } from '../../model/kubelet/pod-request.ts';
+import { podMemory } from '../../model/kubelet/pod-request.ts';
 import { Rejection } from '../../model/kubelet/provider.ts';
 import type { Behaviour } from '../../model/kubelet/versions.ts';
-import type { ContainerShape } from '../../model/shapes.ts';
 import {
   collectUpstream,
   type FixtureHint,
+  type FixturePod,
   hintsOf,
+  requestOf,
   sortedEntries,
   sortedHints,
   topologyOfNodes,
@@ -38,12 +40,7 @@ interface MemoryCase extends UpstreamCase {
   readonly remove?: readonly [uid: string, container: string];
   /** The containers to allocate; absent: all. */
   readonly containers?: readonly string[];
-  readonly pod?: {
-    readonly uid: string;
-    readonly initContainers?: readonly ContainerShape[];
-    readonly containers: readonly ContainerShape[];
-    readonly resources?: ContainerShape['resources'];
-  };
+  readonly pod?: FixturePod;
   readonly expect: {
     readonly error?: string;
     readonly state?: States;
@@ -68,20 +65,18 @@ const CHECKS: Readonly<Record<MemoryCase['kind'], (item: MemoryCase, behaviour: 
     );
   },
   hints: (item, behaviour) => {
-    const manager = new MemoryManager(
-      (item.gone ?? []).reduce(withoutMemory, memoryOf(item)),
-      podRequestOf(podOf(item)),
-      behaviour,
-    );
-    const [container] = podRequestOf(podOf(item)).containers.filter(({ kind }) => kind === 'app');
+    const request = requestOf(item.pod!);
+    const memory = (item.gone ?? []).reduce(withoutMemory, memoryOf(item));
+    const manager = new MemoryManager(memory, request, behaviour);
+    const container = request.containers.find(({ kind }) => kind === 'app');
     return container ? differsFrom(item, manager.containerHints(container)) : 'no container';
   },
   podHints: (item, behaviour) =>
-    differsFrom(item, new MemoryManager(memoryOf(item), podRequestOf(podOf(item)), behaviour).podHints()),
+    differsFrom(item, new MemoryManager(memoryOf(item), requestOf(item.pod!), behaviour).podHints()),
   // The pods of upstream's table have no limits, and their class is not asked.
   podRequest: (item) =>
     differs(
-      sortedEntries(podMemory(podRequestOf({ ...podOf(item), status: { qosClass: 'Guaranteed' } }))),
+      sortedEntries(podMemory(requestOf(item.pod!, { qosClass: 'Guaranteed' }))),
       sortedEntries(Object.entries(item.expect.request ?? {})),
     ),
   violates: (item) =>
@@ -93,7 +88,7 @@ export const run: Adapter = (content) =>
   collectUpstream(content as UpstreamFile<MemoryCase>, (item, behaviour) => CHECKS[item.kind](item, behaviour));
 
 function allocate(item: MemoryCase, behaviour: Behaviour): Verdict {
-  const request = podRequestOf(podOf(item));
+  const request = requestOf(item.pod!);
   const memory = memoryOf(item);
   const manager = new MemoryManager(memory, request, behaviour);
   const mask = item.hint?.numaNodes ? maskOf(item.hint.numaNodes) : null;
@@ -106,13 +101,7 @@ function allocate(item: MemoryCase, behaviour: Behaviour): Verdict {
     return error instanceof Rejection ? differs(unwrapped(error.message), item.expect.error) : `${error}`;
   }
   if (item.expect.error !== undefined) return `expected the error ${item.expect.error}`;
-  const state = {
-    defaultSet: undefined as never,
-    assignments: new Map(),
-    pools: new Map(),
-    devices: new Map(),
-    memory,
-  };
+  const state = { defaultSet: CpuSet.EMPTY, assignments: new Map(), pools: new Map(), devices: new Map(), memory };
   const after = manager.commit(state).memory ?? memory;
   const assigned = item.expect.assignments && differs(blocksOf(after), expectedBlocks(item.expect));
   return differs(cellsOf(after), expectedCells(item.expect.state ?? {})) ?? assigned;
@@ -123,11 +112,6 @@ function differsFrom(item: MemoryCase, hints: ProviderHints): Verdict {
   const entries = [...(hints ?? [])].map(([type, list]) => [type, hintsOf(topology, list ?? [])] as const);
   const expected = Object.entries(item.expect.hints ?? {}).map(([type, list]) => [type, sortedHints(list)] as const);
   return differs(sortedEntries(entries), sortedEntries(expected));
-}
-
-function podOf({ pod }: MemoryCase): RequestingPod {
-  const { uid = '', initContainers = [], containers = [], resources } = pod ?? {};
-  return { metadata: { uid }, spec: { initContainers, containers, ...(resources && { resources }) } };
 }
 
 function memoryOf({ state = {}, assignments = {} }: Pick<MemoryCase, 'state' | 'assignments'>): MemoryState {

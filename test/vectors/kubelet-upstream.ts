@@ -1,12 +1,12 @@
 import { CpuSet } from '../../model/cpu-set.ts';
-import { createHost, type Host } from '../../model/host.ts';
+import { createHost, type Host, type HostCpu } from '../../model/host.ts';
+import type { Hint } from '../../model/kubelet/hints.ts';
 import { readCpuOptions } from '../../model/kubelet/options.ts';
-import type { RequestingPod } from '../../model/kubelet/pod-request.ts';
+import { type PodRequest, podRequestOf, type RequestingPod } from '../../model/kubelet/pod-request.ts';
 import type { KubeletState } from '../../model/kubelet/state.ts';
 import { createStaticPolicy, type StaticPolicy, takeByTopology } from '../../model/kubelet/static-policy.ts';
 import { type CpuTopology, createTopology, numaNodes } from '../../model/kubelet/topology.ts';
 import { type Behaviour, behaviourOf } from '../../model/kubelet/versions.ts';
-import type { ContainerShape } from '../../model/shapes.ts';
 import { collect, type Outcome, Skip, type Verdict } from './outcome.ts';
 
 /** One case of the kubelet's own unit tests. */
@@ -55,13 +55,10 @@ export function sortedHints(hints: readonly FixtureHint[]): FixtureHint[] {
     .map(({ numaNodes: nodes, preferred }) => ({ numaNodes: nodes, preferred }))
     .sort((a, b) => (key(a) < key(b) ? -1 : 1));
 }
-export function hintsOf(
-  topology: CpuTopology,
-  hints: readonly { readonly mask: number | null; readonly preferred: boolean }[],
-): FixtureHint[] {
-  return sortedHints(
-    hints.map(({ mask, preferred }) => ({ numaNodes: mask === null ? null : numaNodes(topology, mask), preferred })),
-  );
+export function hintsOf(topology: CpuTopology, hints: readonly Hint[] | null): FixtureHint[] | null {
+  if (hints === null) return null;
+  const nodesOf = (mask: number | null) => (mask === null ? null : numaNodes(topology, mask));
+  return sortedHints(hints.map(({ mask, preferred }) => ({ numaNodes: nodesOf(mask), preferred })));
 }
 /** Entries in the order of their keys, for comparisons. */
 export function sortedEntries<V>(entries: Iterable<readonly [string, V]>): (readonly [string, V])[] {
@@ -79,19 +76,12 @@ export function unwrapped(message: string): string {
 
 /** The kubelet vectors' own words, and what they stand for in the model. */
 
-interface FixtureContainer {
-  readonly name: string;
-  readonly cpuRequest?: string;
-  readonly cpuLimit?: string;
-  readonly memory?: string;
-  readonly restartPolicy?: string;
+export type FixturePod = NonNullable<RequestingPod['spec']> & { readonly uid: string };
+
+export function requestOf({ uid, ...spec }: FixturePod, status?: RequestingPod['status']): PodRequest {
+  return podRequestOf({ metadata: { uid }, spec, status });
 }
-export interface FixturePod {
-  readonly uid: string;
-  readonly initContainers: readonly FixtureContainer[];
-  readonly containers: readonly FixtureContainer[];
-  readonly podLevel?: { readonly cpuRequest: string; readonly cpuLimit: string; readonly memory: string };
-}
+
 interface Expectation {
   readonly cpuset?: string;
   readonly error?: boolean | { readonly message?: string; readonly type?: string };
@@ -112,7 +102,7 @@ export interface KubeletCase extends UpstreamCase {
   readonly numCPUs?: number;
   readonly cpuGroupSize?: number;
   readonly sorting?: string;
-  readonly options?: Readonly<Record<string, string | boolean>>;
+  readonly options?: Readonly<Record<string, string>>;
   readonly policy?: string;
   readonly numReservedCPUs?: number;
   readonly reservedCPUs?: string | null;
@@ -131,35 +121,11 @@ export interface KubeletCase extends UpstreamCase {
   readonly expectSockets?: readonly number[];
   readonly expectNUMANodes?: readonly number[];
 }
-interface FixtureTopology {
-  readonly numCPUs: number;
-  readonly numCores: number;
-  readonly numUncoreCache: number;
-  readonly numSockets: number;
-  readonly numNUMANodes: number;
-  readonly cpus: Readonly<Record<string, { numa: number; socket: number; core: number; uncore: number }>>;
-}
 export function readTopologies(content: unknown): Map<string, CpuTopology> {
-  const { topologies } = content as { topologies: Record<string, FixtureTopology> };
-  return new Map(
-    Object.entries(topologies).map(([name, fixture]) => {
-      const cpus = Object.entries(fixture.cpus).map(([id, { numa, socket, core, uncore }]) => ({
-        id: Number(id),
-        core,
-        socket,
-        cell: numa,
-        uncore,
-      }));
-      const counts = {
-        cpus: fixture.numCPUs,
-        cores: fixture.numCores,
-        sockets: fixture.numSockets,
-        cells: fixture.numNUMANodes,
-        uncores: fixture.numUncoreCache,
-      };
-      return [name, createTopology(cpus, counts)];
-    }),
-  );
+  const { topologies } = content as {
+    topologies: Record<string, { cpus: HostCpu[]; counts: Parameters<typeof createTopology>[1] }>;
+  };
+  return new Map(Object.entries(topologies).map(([name, { cpus, counts }]) => [name, createTopology(cpus, counts)]));
 }
 /** A host of this topology, for what is checked on hosts alone. */
 export function hostOf({ cells, cores, sockets, uncores }: CpuTopology): Host {
@@ -172,48 +138,16 @@ export function hostOf({ cells, cores, sockets, uncores }: CpuTopology): Host {
   });
 }
 export function policyOf(item: KubeletCase, topology: CpuTopology): StaticPolicy {
-  const given = Object.entries(item.options ?? {}).map(([name, value]) => [name, `${value}`]);
-  const options = readCpuOptions(Object.fromEntries(given));
+  const options = readCpuOptions(item.options);
   const reserved = item.reservedCPUs
     ? CpuSet.parse(item.reservedCPUs)
     : takeByTopology(topology, options, topology.cpus, item.numReservedCPUs ?? 0);
   return createStaticPolicy(topology, options, reserved);
 }
 export function stateOf({ state }: KubeletCase): KubeletState {
-  const assignments = Object.entries(state?.assignments ?? {}).map(
-    ([uid, containers]): [string, Map<string, CpuSet>] => [
-      uid,
-      new Map(Object.entries(containers).map(([name, cpus]) => [name, CpuSet.parse(cpus)])),
-    ],
-  );
-  return {
-    defaultSet: CpuSet.parse(state?.defaultCPUSet ?? ''),
-    assignments: new Map(assignments),
-    pools: new Map(),
-    devices: new Map(),
-  };
-}
-export function podOf(pod: FixturePod): RequestingPod {
-  const container = ({ name, cpuRequest, cpuLimit, memory, restartPolicy }: FixtureContainer): ContainerShape => ({
-    name,
-    restartPolicy,
-    resources: {
-      requests: { ...(cpuRequest !== undefined && { cpu: cpuRequest }), ...(memory !== undefined && { memory }) },
-      limits: { ...(cpuLimit !== undefined && { cpu: cpuLimit }), ...(memory !== undefined && { memory }) },
-    },
+  const assignments = Object.entries(state?.assignments ?? {}).map(([uid, containers]) => {
+    return [uid, new Map(Object.entries(containers).map(([name, cpus]) => [name, CpuSet.parse(cpus)]))] as const;
   });
-  const level = pod.podLevel;
-  return {
-    metadata: { uid: pod.uid },
-    spec: {
-      initContainers: pod.initContainers.map(container),
-      containers: pod.containers.map(container),
-      ...(level && {
-        resources: {
-          requests: { cpu: level.cpuRequest, memory: level.memory },
-          limits: { cpu: level.cpuLimit, memory: level.memory },
-        },
-      }),
-    },
-  };
+  const defaultSet = CpuSet.parse(state?.defaultCPUSet ?? '');
+  return { defaultSet, assignments: new Map(assignments), pools: new Map(), devices: new Map() };
 }

@@ -3,7 +3,7 @@ import { podResourcesOf } from '../../model/launcher/containers.ts';
 import { EVEN_PARITY_ANNOTATION, launcherCpus, pinnedCpus } from '../../model/launcher/cpus.ts';
 import type { GuestCpu, PodShape, VmiShape } from '../../model/shapes.ts';
 import { alignmentOf, container, launcher } from '../model/admission/fixture.ts';
-import { type Adapter, collect, differs, Skip, type Verdict } from './outcome.ts';
+import { type Adapter, collect, differs, type Verdict } from './outcome.ts';
 
 interface Amounts {
   readonly request?: string;
@@ -20,7 +20,6 @@ interface CpuCase {
   readonly annotation: string | null;
   readonly expectedPodCpu?: Amounts & { readonly cpusetSize?: string };
   readonly expectedContainerCpu?: Amounts;
-  readonly expectedAnnotationOnVmi?: boolean;
   readonly launcherNeeds?: number;
   readonly alignedTo2?: boolean;
 }
@@ -30,16 +29,10 @@ export const run: Adapter = (content) =>
   collect(
     content as readonly CpuCase[],
     ({ name }) => name,
-    (one) => {
-      if (one.expectedAnnotationOnVmi !== undefined) {
-        return new Skip("KubeVirt's own webhook copies the annotation; nothing here does");
-      }
-      if (one.expectedContainerCpu !== undefined) return checkSideContainer(one, one.expectedContainerCpu);
-      if (one.vmiCpu.dedicatedCpuPlacement !== true) {
-        return new Skip('a launcher without dedicated CPUs is neither padded nor placed');
-      }
-      return checkDedicated(one) ?? checkPadding(one);
-    },
+    (one) =>
+      one.expectedContainerCpu === undefined
+        ? (checkDedicated(one) ?? checkPadding(one))
+        : checkSideContainer(one, one.expectedContainerCpu),
   );
 
 /** Only what the case states is compared. */

@@ -1,6 +1,6 @@
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import type { HostReport } from '../../model/kubelet/host-report.ts';
-import { type NetworkNeed, type PlacementNeeds, preparedHost } from '../../model/placement/needs.ts';
+import { isPredicted, type NetworkNeed, type PlacementNeeds, preparedHost } from '../../model/placement/needs.ts';
 import { networkVerdict } from '../../model/placement/networks.ts';
 import { type Adapter, collect, differs, type Verdict } from './outcome.ts';
 
@@ -13,10 +13,7 @@ interface VswitchCase {
     readonly physnets: readonly string[];
     readonly tunneled: boolean;
   };
-  readonly expected: {
-    readonly fits: boolean;
-    readonly networkAcceptableCellSets?: readonly (readonly number[])[];
-  };
+  readonly expected: { readonly fits: boolean; readonly networkAcceptableCellSets?: readonly (readonly number[])[] };
 }
 /**
  * nova-vswitch-cases.json: which sets of host cells are near the networks of a guest. The same question is asked of the
@@ -38,22 +35,15 @@ function isNear(
   chosen: readonly number[],
   { physnets, tunneled }: VswitchCase['request'],
 ): boolean {
-  const networks: NetworkNeed[] = physnets.map((physnet) => ({
-    name: '',
-    kind: 'physnet',
-    physnet,
-    affinity: 'required',
-  }));
-  if (tunneled) networks.push({ name: '', kind: 'tunnel', affinity: 'required' });
-  const needs: PlacementNeeds = {
-    request: { uid: 'guest', guaranteed: true, containers: [] },
-    networks,
-    spansCells: true,
-  };
+  const required = { name: '', affinity: 'required' } as const;
+  const networks: NetworkNeed[] = physnets.map((physnet) => ({ ...required, kind: 'physnet', physnet }));
+  if (tunneled) networks.push({ ...required, kind: 'tunnel' });
+  const request = { uid: 'guest', guaranteed: true, containers: [] };
+  const needs: PlacementNeeds = { request, networks, spansCells: true };
   const node = preparedHost(reportOf(hostCells));
-  const cpus = CpuSet.of(hostCells.filter(({ id }) => chosen.includes(id)).flatMap((cell) => [...(cell.cpus ?? [])]));
-  if (node.state === undefined) throw new Error('the kubelet of the vectors must be predictable');
-  return !('reason' in networkVerdict(needs, node, cpus, node.state));
+  const cpus = unionOf(hostCells.filter(({ id }) => chosen.includes(id)).map(guestCpusOf));
+  if (!isPredicted(node)) throw new Error('the kubelet of the vectors must be predictable');
+  return !('kind' in networkVerdict(needs, node, cpus));
 }
 /** All sets of this many ids, in the order of the ids. */
 function subsetsOf(ids: readonly number[], size: number): number[][] {
@@ -61,43 +51,26 @@ function subsetsOf(ids: readonly number[], size: number): number[][] {
   return ids.flatMap((id, index) => subsetsOf(ids.slice(index + 1), size - 1).map((rest) => [id, ...rest]));
 }
 
-/** The words of the Nova vectors, and what they stand for in the model. */
-
+/** As the Nova vectors describe it. */
 export interface NovaCell {
   readonly id: number;
   readonly pinned: readonly number[];
   readonly siblings: readonly (readonly number[])[];
-  readonly memoryMiB: number;
-  readonly memoryUsedMiB: number;
-  /** In the pinning vectors. */
-  readonly dedicatedCpus?: readonly number[];
+  /** Those that guests can have to themselves. */
+  readonly cpus: readonly number[];
   /** In the vSwitch vectors. */
-  readonly cpus?: readonly number[];
   readonly physnets?: readonly string[];
   readonly tunneled?: boolean;
 }
-export interface NovaGuest {
-  readonly cpuPolicy: string;
-  readonly memoryMiB: number;
-  readonly threadPolicy?: string | null;
-  readonly dedicatedVcpus?: readonly number[];
-  readonly sharedVcpus?: readonly number[];
-  readonly hostCell?: number;
-  readonly pins?: Readonly<Record<string, number>>;
-  readonly emulatorCpus?: readonly number[];
-}
-/** The CPUs of a host cell that guests can have to themselves. */
-export function guestCpusOf(cell: NovaCell): CpuSet {
-  return CpuSet.of([...(cell.dedicatedCpus ?? cell.cpus ?? [])]);
-}
+export const guestCpusOf = ({ cpus }: NovaCell): CpuSet => CpuSet.of(cpus);
 /** The cores of a host cell with CPUs for guests. */
 export function coresOf(cell: NovaCell): CpuSet[] {
-  return cell.siblings.map((core) => CpuSet.of([...core])).filter((core) => core.intersects(guestCpusOf(cell)));
+  return cell.siblings.map((core) => CpuSet.of(core)).filter((core) => core.intersects(guestCpusOf(cell)));
 }
 /** The host as its agent would report it: a guest is inside one cell, and CPUs that are not for guests are reserved. */
 export function reportOf(cells: readonly NovaCell[]): HostReport {
   const online = unionOf(cells.flatMap(coresOf));
-  const pinned = CpuSet.of(cells.flatMap((cell) => [...cell.pinned])).intersect(online);
+  const pinned = CpuSet.of(cells.flatMap(({ pinned }) => pinned)).intersect(online);
   const names = [...new Set(cells.flatMap(({ physnets = [] }) => physnets))];
   const idsWith = (has: (cell: NovaCell) => boolean) => `${CpuSet.of(cells.filter(has).map(({ id }) => id))}`;
   return {
@@ -111,13 +84,4 @@ export function reportOf(cells: readonly NovaCell[]): HostReport {
     physnets: names.map((name) => ({ name, cells: idsWith(({ physnets = [] }) => physnets.includes(name)) })),
     ...(cells.some(({ tunneled }) => tunneled) && { tunnel: { cells: idsWith(({ tunneled }) => tunneled === true) } }),
   };
-}
-/** Threads per core of the host, by its largest core. */
-export function threadsOf(cells: readonly NovaCell[]): number {
-  return Math.max(1, ...cells.flatMap(({ siblings }) => siblings.map((core) => core.length)));
-}
-/** Nova asks a cell for the guest cell's memory out of all the cell has, or with limits out of what is left of it. */
-export function memoryFits(guest: NovaGuest, cell: NovaCell, ramRatio: number | undefined): boolean {
-  if (guest.memoryMiB > cell.memoryMiB) return false;
-  return ramRatio === undefined || cell.memoryUsedMiB + guest.memoryMiB <= cell.memoryMiB * ramRatio;
 }

@@ -16,10 +16,10 @@ const SUPPORT_FILES = /^(?:kubelet-topologies|kubelet-discovery|ovsdb-.*|vmi|lau
 
 const load = (file: string): unknown => JSON.parse(readFileSync(join(import.meta.dirname, `${file}.json`), 'utf8'));
 
-/** Runs the cases by the module of the same name, or the same without `-cases` or `-generated`, which exports `run`. */
+/** Runs the cases by the module of the same name, or the same without `-cases`, which exports `run`. */
 async function run(file: string, content = load(file)) {
   const names = readdirSync(import.meta.dirname);
-  const name = [file, file.replace(/-(?:cases|generated)$/, '')].find((module) => names.includes(`${module}.ts`));
+  const name = [file, file.replace(/-cases$/, '')].find((module) => names.includes(`${module}.ts`));
   assert.ok(name, `${file}.json has no adapter`);
   const adapter: { run: Adapter } = await import(`./${name}.ts`);
   return adapter.run(content, load);

@@ -23,18 +23,9 @@ describe('the webhook over HTTP', () => {
 
   before(async () => {
     const review: Review = (request) => decide(request);
-    const handler = createWebhookApp({
-      reviews: {
-        mutatePods: review,
-        routePods: review,
-        validatePods: review,
-        mutateVmis: review,
-        validateVms: review,
-        require: review,
-      },
-      metrics,
-      log,
-    });
+    const pods = { mutatePods: review, routePods: review, validatePods: review };
+    const reviews = { ...pods, mutateVmis: review, validateVms: review, require: review };
+    const { handler } = createWebhookApp({ reviews, metrics, log });
     server = new HttpServer({ handler, host: '127.0.0.1', port: 0, log });
     await server.start();
   });
@@ -71,7 +62,7 @@ describe('the webhook over HTTP', () => {
       { allowed: false, status: { code: 503, message: 'try again' } },
     ],
   ];
-  for (const [what, answer, outcome, response] of answers) {
+  for (const [what, answer, outcome, response] of answers)
     it(`sends ${what}, with the uid, and counts it as ${outcome}`, async () => {
       decide = async () => answer;
       const before = await counted(outcome);
@@ -80,7 +71,6 @@ describe('the webhook over HTTP', () => {
       assert.deepEqual(review.response, { uid: requestFor({}).uid, ...response });
       assert.equal(await counted(outcome), before + 1);
     });
-  }
 
   it('answers an internal failure with 500 and no patch', async () => {
     decide = async () => {
@@ -106,7 +96,7 @@ describe('the webhook over HTTP', () => {
     ['bytes that are not UTF-8', Uint8Array.of(0x7b, 0xff, 0xfe), 400, /not JSON/],
     ['a body of 10 MiB', ' '.repeat(10 * 1024 * 1024), 413, /larger than/],
   ];
-  for (const [name, body, status, message] of malformed) {
+  for (const [name, body, status, message] of malformed)
     it(`refuses ${name} in the form of an AdmissionReview`, async () => {
       decide = async () => ({ allowed: true });
       const before = [await counted('failed'), await counted('malformed')];
@@ -119,7 +109,6 @@ describe('the webhook over HTTP', () => {
       const { msg, status: logged } = lines.at(-1) ?? {};
       assert.deepEqual([msg, logged], ['request refused', status]);
     });
-  }
 
   it('shows the first 80 characters of another path', async () => {
     const { review } = await post('{}', `/${'x'.repeat(100)}`);

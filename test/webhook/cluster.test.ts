@@ -104,27 +104,24 @@ describe('the cluster facts for one VM', () => {
     ['of another global namespace', 'shared/east', 'default, shared', true],
     ['of a foreign namespace', 'other/east', 'default', false],
     ['of a foreign namespace if all are global', 'other/east', '*', true],
-  ] as const) {
+  ] as const)
     it(`a definition ${what} is ${isRead ? 'read' : 'not read'} for a VM`, async () => {
       const name = network.includes('/') ? network : `tenant/${network}`;
       assert.deepEqual(await lookedUp(network, namespaces), isRead ? [name, name] : []);
     });
-  }
 
   it('include definitions of at most eight other namespaces', async () => {
     const fetched = new Set<string>();
     const networks = Array.from({ length: 20 }, (_, i) => `n${i}/east`).join();
     const pod = { metadata: { annotations: { 'k8s.v1.cni.cncf.io/networks': networks } }, spec: { containers: [] } };
-    await gatherCluster(
-      { namespace: 'tenant', pod, exclusive: true } as never,
-      {},
-      {
-        view: viewOf([kindOf(2)], {}),
-        fetchNad: async ({ namespace }) => void fetched.add(namespace),
-        oversized: 'refuse',
-        globalNetworkNamespaces: parseNames('*'),
-      },
-    );
+    const fetchNad = async ({ namespace }: NetworkRef) => void fetched.add(namespace);
+    const options = {
+      view: viewOf(),
+      fetchNad,
+      oversized: 'refuse',
+      globalNetworkNamespaces: parseNames('*'),
+    } as const;
+    await gatherCluster({ namespace: 'tenant', pod, exclusive: true } as never, {}, options);
     assert.equal(fetched.size, 8);
   });
 
@@ -150,7 +147,7 @@ describe('the cluster facts for one VM', () => {
 
 const reference = { name: 'dpdk-fwd-01', uid: vmiVector().metadata.uid ?? '' };
 interface Lookup {
-  readonly cached?: VirtualMachineInstance;
+  readonly cached?: VirtualMachineInstance | undefined;
   /** The answer of the API server to a request; an Error rejects it. */
   readonly answer: (request: number) => unknown;
   /** Seconds. */
@@ -182,13 +179,8 @@ describe('the lookup of a VMI', () => {
   const other = vmiVector((vmi) => {
     vmi.metadata.uid = 'other';
   });
-  const cases: readonly (readonly [
-    name: string,
-    cached: VirtualMachineInstance | undefined,
-    answer: unknown,
-    expected: string,
-    fits?: boolean,
-  ])[] = [
+  type Row = readonly [name: string, cached: unknown, answer: unknown, expected: string, fits?: boolean];
+  const cases: readonly Row[] = [
     ['a miss', undefined, vmiVector(), 'found'],
     ['another uid in the copy', other, vmiVector(), 'found'],
     ['a copy that does not fit', vmiVector(), vmiVector(), 'found', false],
@@ -196,22 +188,21 @@ describe('the lookup of a VMI', () => {
     ['a 404', undefined, new KubeError(404, 'NotFound', 'gone'), 'absent'],
     ['an invalid object', undefined, { spec: 7 }, 'unreadable'],
   ];
-  for (const [name, cached, answer, expected, fits = true] of cases) {
+  for (const [name, cached, answer, expected, fits = true] of cases)
     it(`W6: sends one request after ${name}: ${expected}`, async () => {
-      const { requests, lookUp } = lookup({ ...(cached && { cached }), answer: () => answer });
+      const { requests, lookUp } = lookup({
+        cached: cached as VirtualMachineInstance | undefined,
+        answer: () => answer,
+      });
       assert.equal((await lookUp(fits)).kind, expected);
       const path = '/apis/kubevirt.io/v1/namespaces/telco-east/virtualmachineinstances/dpdk-fwd-01';
       assert.deepEqual(requests, [{ path, timeout: 60 }]);
     });
-  }
 
   it('ends a request when the time of the lookup ends', async () => {
     const { requests, lookUp } = lookup({ answer: () => vmiVector(), timeout: 1, times: [10, 10.75] });
     await lookUp();
-    assert.deepEqual(
-      requests.map(({ timeout }) => timeout),
-      [0.25],
-    );
+    assert.deepEqual([requests[0]?.timeout, requests.length], [0.25, 1]);
   });
 
   for (const [name, error] of [

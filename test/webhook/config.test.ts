@@ -15,12 +15,11 @@ describe('the settings of the webhook', () => {
     ['a'.repeat(64), false],
     ['-a', false],
     ['My-Scheduler', false],
-  ] as const) {
+  ] as const)
     it(`${isAccepted ? 'accept' : 'refuse'} a scheduler with the name "${name}"`, () => {
       if (isAccepted) assert.equal(parse('--scheduler-name', name).schedulerName, name);
       else assert.throws(() => parse('--scheduler-name', name), /expected the name of a scheduler/);
     });
-  }
 
   it('have the defaults that the manifests rely on', () => {
     const { kubeconfig, clientCaFile, networkContext, ...defaults } = parse();
@@ -61,11 +60,10 @@ describe('the file in --network-context', () => {
     ['does not exist', undefined],
     ['is not YAML', '{'],
     ['has another form', 'bridgeMappings: 7'],
-  ] as const) {
+  ] as const)
     it(`is named in the error if it ${what}`, async () => {
       const { path, context } = await read(content);
       const isNamed = (error: Error) => error.message.startsWith(`--network-context ${path}: `);
       await assert.rejects(context, (error) => error instanceof ConfigError && isNamed(error));
     });
-  }
 });

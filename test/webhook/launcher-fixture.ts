@@ -62,22 +62,16 @@ export function requestFor(object: unknown, more: Partial<AdmissionRequest> = {}
   };
 }
 
-/** A kind of node that gives whole cores only, by default. */
-export function kindOf(
-  threadsPerCore: number,
-  {
-    fullPcpusOnly = true,
-    physnets = {},
-    tunnel,
-    rooms = { 0: 64, 1: 64 },
-  }: {
-    fullPcpusOnly?: boolean;
-    physnets?: Record<string, string>;
-    tunnel?: string;
-    /** CPUs that pods can have by NUMA node. */
-    rooms?: Record<number, number>;
-  } = {},
-): NodeKind {
+/** Of a kind of node that gives whole cores only, by default. */
+interface KindOptions {
+  readonly fullPcpusOnly?: boolean;
+  readonly physnets?: Readonly<Record<string, string>>;
+  readonly tunnel?: string;
+  /** CPUs that pods can have by NUMA node. */
+  readonly rooms?: Readonly<Record<number, number>>;
+}
+export function kindOf(threadsPerCore: number, options: KindOptions = {}): NodeKind {
+  const { fullPcpusOnly = true, physnets = {}, tunnel, rooms = { 0: 64, 1: 64 } } = options;
   const located = Object.entries(physnets).map(([name, cells]) => [name, CpuSet.parse(cells)] as const);
   return {
     threadsPerCore,
@@ -91,7 +85,7 @@ export function kindOf(
 /** A cluster with nodes of these kinds, all of which every pod may use. */
 export function viewOf(kinds: readonly NodeKind[] = [kindOf(2)], facts: Partial<ClusterView> = {}): ClusterView {
   return {
-    run: async () => undefined,
+    run: async () => [],
     problem: undefined,
     findVmi: () => undefined,
     findNad: () => undefined,
@@ -122,7 +116,7 @@ export function optionsOf(options: Partial<MutatePodOptions> = {}): MutatePodOpt
     view: viewOf(),
     log: silent,
     // Tests of decisions about a pod compare whole patches.
-    route: { schedulerName: '', schedulerAway: () => undefined },
+    route: { schedulerName: '', away: undefined },
     gate: true,
     policy: 'annotated',
     oversized: 'refuse',

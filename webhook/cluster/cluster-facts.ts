@@ -13,15 +13,13 @@ import type { VmiShape } from '../../model/shapes.ts';
 import { sleep, underSignals } from '../../runtime/time.ts';
 import type { ClusterView } from './cluster-view.ts';
 
-/** Reads a definition that may be newer than the watch. Undefined if it cannot be read. */
-export type FetchNad = (ref: NetworkRef) => Promise<NadFacts | undefined>;
-
 /** Other namespaces whose definitions are read for one pod; further ones count as absent. */
 const MAX_NAMESPACES = 8;
 
 export interface ClusterFactsOptions extends Pick<Settings, 'oversized'> {
   readonly view: ClusterView;
-  readonly fetchNad: FetchNad;
+  /** Reads a definition that may be newer than the watch. Undefined if it cannot be read. */
+  readonly fetchNad: (ref: NetworkRef) => Promise<NadFacts | undefined>;
   /** Namespaces whose definitions pods of every namespace may use; `*` for all. */
   readonly globalNetworkNamespaces: ReadonlySet<string>;
 }
@@ -79,7 +77,7 @@ type VmiLookup =
 
 export type LookUpVmi = ReturnType<typeof createVmiLookup>;
 
-export interface VmiLookupOptions {
+interface VmiLookupOptions {
   readonly client: KubeClient;
   /** Seconds for the whole lookup. */
   readonly timeout: number;
@@ -118,10 +116,8 @@ export function createVmiLookup({ client, timeout, nowSeconds, find }: VmiLookup
       })();
       const requested = (async (): Promise<VmiLookup> => {
         for (;;) {
-          const { answer, isPassing } = await request(client, namespace, reference, {
-            signal,
-            timeout: deadline - nowSeconds(),
-          });
+          const timeout = deadline - nowSeconds();
+          const { answer, isPassing } = await request(client, namespace, reference, { signal, timeout });
           if (!isPassing || deadline - nowSeconds() <= RETRY_SECONDS) return answer;
           await sleep(RETRY_SECONDS, signal);
         }
@@ -139,22 +135,18 @@ async function request(
   namespace: string,
   { name, uid }: VmiReference,
   options: RequestOptions,
-): Promise<{ readonly answer: VmiLookup; readonly isPassing: boolean }> {
+): Promise<{ readonly answer: VmiLookup; readonly isPassing?: boolean }> {
   const path = `${instancesPath(namespace)}/${encodeURIComponent(name)}`;
   let object: unknown;
   try {
     object = await client.get(path, options);
   } catch (error) {
-    if (isNotFound(error)) return { answer: { kind: 'absent' }, isPassing: false };
+    if (isNotFound(error)) return { answer: { kind: 'absent' } };
     const isPassing = error instanceof KubeError && (error.status === 0 || error.status === 429 || error.status >= 500);
     return { answer: { kind: 'unreadable', why: (error as Error).message }, isPassing };
   }
-  const result = virtualMachineInstance.safeParse(object);
-  if (!result.success) {
-    const why = `its shape is unexpected: ${issuesText(result.error)}`;
-    return { answer: { kind: 'unreadable', why }, isPassing: false };
-  }
-  const current = result.data.metadata.uid ?? '';
-  if (current === uid) return { answer: { kind: 'found', vmi: result.data }, isPassing: false };
-  return { answer: { kind: 'replaced', uid: current }, isPassing: false };
+  const { data: vmi, error } = virtualMachineInstance.safeParse(object);
+  if (error) return { answer: { kind: 'unreadable', why: `its shape is unexpected: ${issuesText(error)}` } };
+  const { uid: current = '' } = vmi.metadata;
+  return { answer: current === uid ? { kind: 'found', vmi } : { kind: 'replaced', uid: current } };
 }

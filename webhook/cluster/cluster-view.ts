@@ -35,9 +35,7 @@ export function createClusterView(configured: ConfiguredContext, options: NodeCa
   const caches = [nads, nodes, vmis, context].map((cache) => cache.watches);
   const watches = Object.assign({ namespaces: labelled }, ...caches) as Watches;
   return {
-    async run(signal: AbortSignal) {
-      await Promise.all(Object.values(watches).map((watch) => watch.run(signal)));
-    },
+    run: (signal: AbortSignal) => Promise.all(Object.values(watches).map((watch) => watch.run(signal))),
     /** Why it must not be relied on: see cacheProblem. A kind that is not installed counts as empty. */
     get problem() {
       return cacheProblem(watches, options.nowSeconds());
@@ -62,17 +60,15 @@ export function createClusterView(configured: ConfiguredContext, options: NodeCa
 /** Ten thousand VMIs of one namespace need a third of it. A VMI that does not fit is read when its launcher is created. */
 const MAX_VMI_BYTES = 48 * 1024 * 1024;
 
-export function createVmiCache({ client, log, nowSeconds }: WatchOptions) {
+export function createVmiCache(options: WatchOptions) {
   const instances = createReflector({
-    client,
+    ...options,
     path: instancesPath(),
     schema: virtualMachineInstance,
     page: LIST_PAGE_OBJECTS,
     project: vmiView,
     budget: new TenantBudget(MAX_VMI_BYTES),
     optional: true,
-    log,
-    nowSeconds,
   });
   return {
     watches: { VMIs: instances },
@@ -81,18 +77,15 @@ export function createVmiCache({ client, log, nowSeconds }: WatchOptions) {
 }
 
 /** The fields of a VMI that affect the decision about its launcher. The launcher itself has the node selectors. */
-function vmiView({ metadata, spec }: VirtualMachineInstance): VmiShape {
-  const { limits, requests } = spec.domain.resources ?? {};
-  const annotations = Object.entries(metadata.annotations ?? {}).filter(([name]) => READ_ANNOTATIONS.includes(name));
+function vmiView({
+  metadata: { uid, annotations = {} },
+  spec: { domain, networks },
+}: VirtualMachineInstance): VmiShape {
+  const { limits, requests } = domain.resources ?? {};
+  const read = Object.entries(annotations).filter(([name]) => READ_ANNOTATIONS.includes(name));
   return {
-    metadata: {
-      uid: metadata.uid,
-      annotations: annotations.length === 0 ? undefined : Object.fromEntries(annotations),
-    },
-    spec: {
-      domain: { ...spec.domain, resources: { limits: cpuOf(limits), requests: cpuOf(requests) } },
-      networks: spec.networks,
-    },
+    metadata: { uid, annotations: read.length === 0 ? undefined : Object.fromEntries(read) },
+    spec: { domain: { ...domain, resources: { limits: cpuOf(limits), requests: cpuOf(requests) } }, networks },
   };
 }
 
@@ -102,58 +95,44 @@ function cpuOf(amounts: Readonly<Record<string, string>> | undefined) {
 
 const MAX_DEFINITION_BYTES = 16 * 1024 * 1024;
 
-export function createNadCache({ client, log, nowSeconds }: WatchOptions) {
-  const primaries = new Map<string, Set<string>>();
+export function createNadCache(options: WatchOptions) {
   const definitions = createReflector({
-    client,
+    ...options,
     path: definitionsPath(),
     schema: networkAttachmentDefinition,
     page: LIST_PAGE_OBJECTS,
     project: definitionFacts,
     budget: new TenantBudget(MAX_DEFINITION_BYTES),
-    onChange: ({ key, after }) => {
-      const [namespace = '', name = ''] = key.split('/');
-      if (after !== undefined && isPrimaryNetwork(after)) {
-        primaries.set(namespace, (primaries.get(namespace) ?? new Set()).add(name));
-      } else if (primaries.get(namespace)?.delete(name) && primaries.get(namespace)?.size === 0) {
-        primaries.delete(namespace);
-      }
-    },
     optional: true,
-    log,
-    nowSeconds,
   });
   return {
     watches: { 'network definitions': definitions },
     find: (ref: NetworkRef): NadFacts | undefined => definitions.items.get(refText(ref)),
     /** The definition with the role primary in a namespace. */
     primaryIn(namespace: string): NetworkRef | undefined {
-      const [name] = primaries.get(namespace) ?? [];
-      return name === undefined ? undefined : { namespace, name };
+      for (const [key, nad] of definitions.items)
+        if (isPrimaryNetwork(nad) && key.startsWith(`${namespace}/`))
+          return { namespace, name: key.slice(namespace.length + 1) };
+      return undefined;
     },
   };
 }
 
-export const subnet = z.object({
-  metadata: objectMeta.pick({ name: true, namespace: true }),
+export const subnet = namespaceSchema.extend({
   spec: z.object({ provider: qualifiedName.default(''), vlan: name.optional() }),
 });
-
-export const vlan = z.object({
-  metadata: objectMeta.pick({ name: true, namespace: true }),
-  spec: z.object({ provider: qualifiedName.default('') }),
-});
+export const vlan = namespaceSchema.extend({ spec: z.object({ provider: qualifiedName.default('') }) });
 
 /** Kube-OVN's subnet of the cluster's pod network, which is not needed here. */
 const CLUSTER_NETWORK_PROVIDER = 'ovn';
 
 /** The paths of networks whose plugin names no physnet, from the configuration and Kube-OVN's objects. */
-export function createNetworkContextCache(configured: ConfiguredContext, { client, log, nowSeconds }: WatchOptions) {
+export function createNetworkContextCache(configured: ConfiguredContext, options: WatchOptions) {
   let built: NetworkContext | undefined;
   const onChange = () => {
     built = undefined;
   };
-  const shared = { client, optional: true, onChange, log, nowSeconds } as const;
+  const shared = { ...options, optional: true, onChange };
   const subnets = createReflector({
     ...shared,
     path: '/apis/kubeovn.io/v1/subnets',

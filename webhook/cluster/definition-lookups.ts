@@ -12,12 +12,9 @@ const MAX_AGE_SECONDS = 1;
 const MAX_DEFINITIONS = 500;
 const MAX_NAMESPACES = 256;
 
-interface Definitions {
-  readonly requestedSeconds: number;
-  readonly byName: Promise<ReadonlyMap<string, NadFacts>>;
-}
+type Definitions = { readonly requestedSeconds: number; readonly byName: Promise<ReadonlyMap<string, NadFacts>> };
 
-export interface DefinitionLookupsOptions {
+interface DefinitionLookupsOptions {
   readonly client: Pick<KubeClient, 'get'>;
   readonly timeoutSeconds: number;
   readonly log: WebhookLogger;
@@ -49,10 +46,8 @@ export class DefinitionLookups {
       if (nowSeconds - requestedSeconds < MAX_AGE_SECONDS) break;
       this.#namespaces.delete(oldest);
     }
-    const { byName } = this.#namespaces.getOrCreate(namespace, () => ({
-      requestedSeconds: nowSeconds,
-      byName: this.#list(namespace),
-    }));
+    const request = () => ({ requestedSeconds: nowSeconds, byName: this.#list(namespace) });
+    const { byName } = this.#namespaces.getOrCreate(namespace, request);
     return (await byName).get(name);
   }
 
@@ -62,10 +57,9 @@ export class DefinitionLookups {
     const byName = new Map<string, NadFacts>();
     try {
       for await (const { items } of pagesOf({ client, path, page: MAX_DEFINITIONS, timeout })) {
-        for (const item of items ?? []) {
-          const { data } = networkAttachmentDefinition.safeParse(item);
-          if (data?.metadata.name !== undefined) byName.set(data.metadata.name, definitionFacts(data));
-        }
+        const read = (items ?? []).flatMap((item) => networkAttachmentDefinition.safeParse(item).data ?? []);
+        for (const nad of read)
+          if (nad.metadata.name !== undefined) byName.set(nad.metadata.name, definitionFacts(nad));
         break;
       }
     } catch (err) {

@@ -4,12 +4,11 @@ import { nodeTopologyStatus } from '../../kube/node-topology.ts';
 import { BoundedMap } from '../../model/bounded-map.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createHost, type Host, MAX_CELL_ID } from '../../model/host.ts';
-import type { ReportedDevices } from '../../model/kubelet/host-report.ts';
 import type { NodeKind } from '../../model/launcher/smt-affinity.ts';
 import { physnetResource, TUNNEL_RESOURCE } from '../../model/names.ts';
 import type { MaskHost } from '../../model/placement/mask-fit.ts';
 import { roomsOf } from '../../model/placement/networks.ts';
-import { faultOfError, type ReportFault } from '../../model/report/check.ts';
+import { faultOfError } from '../../model/report/check.ts';
 
 /** The part of a report that determines the kind. Assignments, the largest part, are not parsed. */
 const kindStatus = nodeTopologyStatus.pick({
@@ -18,25 +17,16 @@ const kindStatus = nodeTopologyStatus.pick({
   cores: true,
   counts: true,
   reserved: true,
+  devices: true,
+  pinsVMs: true,
   cpuManager: true,
   topologyManager: true,
   physnets: true,
   tunnel: true,
-  devices: true,
-  pinsVMs: true,
 });
 type KindStatus = z.infer<typeof kindStatus>;
 
-export type ReadReport =
-  | {
-      /** Undefined for a node whose kubelet assigns no exclusive CPUs: there is nothing to align to. */
-      readonly kind: NodeKind | undefined;
-      readonly host: Pick<Host, 'online' | 'threadsPerCore'>;
-      /** With the free devices of any of the nodes that share the report. */
-      readonly devices: readonly ReportedDevices[] | undefined;
-      readonly maskHost: MaskHost;
-    }
-  | ReportFault;
+export type ReadReport = ReturnType<typeof readStatus>;
 
 /** Number of shared kinds; the oldest is dropped first, so a node with ever new reports does not fill memory. */
 const MAX_SHARED_KINDS = 512;
@@ -61,13 +51,15 @@ function digest(status: KindStatus): string {
     .digest('base64');
 }
 
-function readStatus(status: KindStatus): ReadReport {
+function readStatus(status: KindStatus) {
   try {
     const host = createHost(status);
     const { online, threadsPerCore } = host;
     const reserved = CpuSet.parse(status.reserved);
+    /** Undefined for a node whose kubelet assigns no exclusive CPUs: there is nothing to align to. */
     const kind = status.cpuManager.policy === 'static' ? kindOf(status, host, reserved) : undefined;
-    const maskHost = { online, usable: online.minus(reserved), pinsVMs: status.pinsVMs };
+    const maskHost: MaskHost = { online, usable: online.minus(reserved), pinsVMs: status.pinsVMs };
+    // The free devices are those of any of the nodes that share the report.
     return { kind, host: { online, threadsPerCore }, devices: status.devices, maskHost };
   } catch (error) {
     return faultOfError(error);
@@ -99,8 +91,6 @@ export function narrowed(kind: NodeKind, advertised: ReadonlySet<string>): NodeK
   const there = [...physnets].filter(([name]) => advertised.has(physnetResource(name)));
   const hasTunnel = advertised.has(TUNNEL_RESOURCE);
   if (there.length === physnets.size && (tunnel === undefined || hasTunnel)) return kind;
-  return Object.freeze({
-    ...kind,
-    networks: { physnets: new Map(there), tunnel: hasTunnel ? tunnel : undefined },
-  });
+  const networks = { physnets: new Map(there), tunnel: hasTunnel ? tunnel : undefined };
+  return Object.freeze({ ...kind, networks });
 }

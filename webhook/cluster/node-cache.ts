@@ -6,18 +6,12 @@ import { factsOfNode, labelsOf, NODES_PATH } from '../../kube/cluster-view/nodes
 import { createReflector, type WatchOptions } from '../../kube/reflector.ts';
 import { node as nodeSchema } from '../../kube/resources.ts';
 import { isNetworkResource } from '../../model/kubelet/report.ts';
-import {
-  filteringTaints,
-  type SelectingSpec,
-  selectsNode,
-  type Taint,
-  toleratesAll,
-} from '../../model/launcher/node-selection.ts';
+import { filteringTaints, type SelectingSpec, selectsNode, toleratesAll } from '../../model/launcher/node-selection.ts';
 import type { NodeKind } from '../../model/launcher/smt-affinity.ts';
 import { SCHEDULABLE_LABEL } from '../../model/names.ts';
 import type { ReportedNetworks } from '../../model/networks/resources.ts';
 import type { MaskHost } from '../../model/placement/mask-fit.ts';
-import { checkReport, type NodeFacts, type ReportFault } from '../../model/report/check.ts';
+import { checkReport, type ReportFault } from '../../model/report/check.ts';
 import { createKindReader, narrowed, type ReadReport } from './kind-reader.ts';
 
 export interface NodeCacheOptions extends WatchOptions {
@@ -37,17 +31,19 @@ export const observedNode = z.object({
 });
 
 /** The part of a Node that is kept: it determines which pods can run there, and its report is compared with it. */
-interface NodeView {
-  readonly labels: ReadonlyMap<string, string>;
-  readonly facts: NodeFacts;
-  /** Plumbline's network resources that its kubelet advertises, ascending; undefined: unknown. */
-  readonly networks: string | undefined;
-  readonly taints: readonly Taint[];
+type NodeView = ReturnType<typeof nodeView>;
+
+function nodeView({ metadata, spec, status }: z.infer<typeof observedNode>) {
+  return {
+    labels: labelsOf({ metadata }),
+    facts: factsOfNode({ metadata, status }),
+    /** Plumbline's network resources that its kubelet advertises, ascending; undefined: unknown. */
+    networks: status?.capacity && Object.keys(status.capacity).filter(isNetworkResource).sort().join(' '),
+    taints: filteringTaints(spec ?? {}),
+  };
 }
 
-/**
- * Objects in a page of a list. Larger pages of a large cluster would create more garbage than the data that is kept.
- */
+/** Larger pages of a large cluster would create more garbage than the data that is kept. */
 export const LIST_PAGE_OBJECTS = 100;
 
 /**
@@ -57,32 +53,25 @@ export const LIST_PAGE_OBJECTS = 100;
  * A report affects other nodes as well. One that contradicts its Node or is an outlier therefore does not count, and a
  * network only counts if the Node's own kubelet advertises its device.
  */
-export function createNodeCache({ client, log, nowSeconds, onQuarantined }: NodeCacheOptions) {
+export function createNodeCache({ onQuarantined, ...options }: NodeCacheOptions) {
   const readReport = createKindReader();
   let counted: CountedReports | undefined;
   const forget = () => {
     counted = undefined;
   };
 
+  const shared = { ...options, page: LIST_PAGE_OBJECTS };
   const nodes = createReflector({
-    client,
+    ...shared,
     path: NODES_PATH,
     schema: observedNode,
-    page: LIST_PAGE_OBJECTS,
-    project: ({ metadata, spec, status }): NodeView => ({
-      labels: labelsOf({ metadata }),
-      facts: factsOfNode({ metadata, status }),
-      networks: status?.capacity && networkResources(status.capacity),
-      taints: filteringTaints(spec ?? {}),
-    }),
+    project: nodeView,
     onChange: ({ before, after }) => {
       if (!isDeepStrictEqual(before, after)) forget();
     },
-    log,
-    nowSeconds,
   });
   const read = new Map<string, ReadReport>();
-  const reports = createReportReflector({ client, page: LIST_PAGE_OBJECTS, log, nowSeconds }, (node, raw) => {
+  const reports = createReportReflector(shared, (node, raw) => {
     const report = raw === undefined ? undefined : readReport(raw);
     if (read.get(node) === report) return;
     if (report === undefined) read.delete(node);
@@ -142,10 +131,6 @@ function candidateKinds(
   return open.size > 0 ? open : selected;
 }
 
-function networkResources(capacity: Readonly<Record<string, string>>): string {
-  return Object.keys(capacity).filter(isNetworkResource).sort().join(' ');
-}
-
 type CountedReports = ReturnType<typeof countReports>;
 
 function countReports(reports: ReadonlyMap<string, ReadReport>, nodes: ReadonlyMap<string, NodeView>) {
@@ -164,28 +149,20 @@ function countReports(reports: ReadonlyMap<string, ReadReport>, nodes: ReadonlyM
   for (const [name, report] of reports) {
     const { facts, networks } = nodes.get(name) ?? {};
     const fault = 'code' in report ? report : checkReport(report.host, facts, report.devices);
-    if ('code' in report || fault !== undefined) {
-      if (fault !== undefined) faults.set(name, fault);
-      continue;
-    }
+    if (fault !== undefined) faults.set(name, fault);
+    if ('code' in report || fault !== undefined) continue;
     maskHosts.set(name, report.maskHost);
     if (report.kind !== undefined) kinds.set(name, narrow(report.kind, networks));
   }
   const distinct = [...new Set(kinds.values())];
-  return { kinds, distinct, networks: { ...networksOf(distinct), devices: devicesOf(nodes) }, maskHosts, faults };
+  return { kinds, distinct, networks: networksOf(distinct, nodes), maskHosts, faults };
 }
 
-function networksOf(kinds: readonly NodeKind[]): ReportedNetworks {
-  const physnets = new Set<string>();
-  let tunnel = false;
-  for (const { networks } of kinds) {
-    for (const name of networks.physnets.keys()) physnets.add(name);
-    tunnel ||= networks.tunnel !== undefined;
-  }
-  return { physnets, tunnel };
-}
-
-/** Network resources that any kubelet has, with and without a report of its node. */
-function devicesOf(nodes: ReadonlyMap<string, NodeView>): ReadonlySet<string> {
-  return new Set([...nodes.values()].flatMap(({ networks }) => networks?.split(' ') ?? []));
+function networksOf(kinds: readonly NodeKind[], nodes: ReadonlyMap<string, NodeView>): ReportedNetworks {
+  return {
+    physnets: new Set(kinds.flatMap(({ networks }) => [...networks.physnets.keys()])),
+    tunnel: kinds.some(({ networks }) => networks.tunnel !== undefined),
+    // That any kubelet has, with and without a report of its node.
+    devices: new Set([...nodes.values()].flatMap(({ networks }) => networks?.split(' ') ?? [])),
+  };
 }

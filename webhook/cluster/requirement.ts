@@ -17,6 +17,7 @@ const CONFIGURATIONS: readonly string[] = [
   `validatingwebhookconfigurations/${WEBHOOK}`,
 ];
 const ACCOUNT = { kind: 'ServiceAccount', name: WEBHOOK, namespace: NAMESPACE } as const;
+const ACCOUNT_FIELDS = ['kind', 'name', 'namespace'] as const;
 
 const MAX_BUNDLE_CHARACTERS = 1024 * 1024;
 
@@ -33,7 +34,7 @@ const CHECK_INTERVAL_SECONDS = 30;
 /** Attempts with the same outcome after which it is logged: certificates and services need seconds after an installation. */
 const WARN_ATTEMPTS = 5;
 
-export interface RequirementOptions {
+interface RequirementOptions {
   readonly client: KubeClient;
   readonly notReady: Readiness;
   readonly onChange: (required: boolean) => void;
@@ -52,7 +53,8 @@ export function createRequirement({ client, notReady, onChange, log }: Requireme
   const attempt = async (): Promise<string | undefined> => {
     try {
       const { subjects } = binding.parse(await client.get(BINDING));
-      if (subjects.some(({ kind, name, namespace }) => isAccount(kind, name, namespace))) return undefined;
+      if (subjects.some((subject) => ACCOUNT_FIELDS.every((field) => subject[field] === ACCOUNT[field])))
+        return undefined;
       const why = notReady() ?? (await faultOf(client));
       if (why !== undefined) return why;
       await client.patch(BINDING, 'application/merge-patch+json', { subjects: [...subjects, ACCOUNT] });
@@ -90,22 +92,15 @@ export function createRequirementReview(notReady: Readiness): Review {
   };
 }
 
-function isAccount(kind: string, name: string, namespace: string | undefined): boolean {
-  return kind === ACCOUNT.kind && name === ACCOUNT.name && namespace === ACCOUNT.namespace;
-}
-
 /** Why the configurations are not complete. The write uses one of them, and all others must have the same CA. */
 async function faultOf(client: KubeClient): Promise<string | undefined> {
   const bundles = new Set<string>();
   for (const path of CONFIGURATIONS) {
-    let webhooks: z.infer<typeof configuration>['webhooks'];
-    try {
-      ({ webhooks } = configuration.parse(await client.get(`${ADMISSION}/${path}`)));
-    } catch (error) {
-      if (isNotFound(error)) return `${path} does not exist`;
-      throw error;
-    }
-    for (const { name, clientConfig } of webhooks) {
+    const object = await client.get(`${ADMISSION}/${path}`).catch((error) => {
+      if (!isNotFound(error)) throw error;
+    });
+    if (object === undefined) return `${path} does not exist`;
+    for (const { name, clientConfig } of configuration.parse(object).webhooks) {
       if (!clientConfig.caBundle) return `${name} of ${path} has no CA bundle`;
       bundles.add(clientConfig.caBundle);
     }

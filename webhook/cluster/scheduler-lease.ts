@@ -10,9 +10,10 @@ export function createSchedulerLease(name: string, options: WatchOptions) {
   const leader = new Leader();
   const leases = createLeaderReflector({ ...options, namespace: NAMESPACE, name }, leader);
   return {
+    schedulerName: name,
     run: (signal: AbortSignal) => (name === '' ? Promise.resolve() : leases.run(signal)),
     /** Why it does not work at present; undefined while it works, or while the Lease cannot be read. */
-    away(): string | undefined {
+    get away(): string | undefined {
       if (name === '' || !leases.synced) return undefined;
       if (leader.holder === undefined) return 'no replica of it has ever led';
       if (leader.holder === '') return 'no replica of it leads';

@@ -15,14 +15,9 @@ import { beforeSmtAffinity } from '../../model/launcher/smt-affinity.ts';
 import { type ClusterFactsOptions, gatherCluster, type LookUpVmi } from '../cluster/cluster-facts.ts';
 import type { AdmissionRequest } from '../review/admission-review.ts';
 
-export interface SchedulerRoute extends Pick<SchedulerFacts, 'schedulerName'> {
-  /** Why that scheduler does not work at present; undefined while it works. */
-  readonly schedulerAway: () => string | undefined;
-}
-
 export interface GatherOptions extends Settings, ClusterFactsOptions {
   readonly lookUpVmi: LookUpVmi;
-  readonly route: SchedulerRoute;
+  readonly route: SchedulerFacts;
 }
 
 const admittedPod = podSchema.extend({ spec: podSchema.shape.spec.extend({ tolerations }) });
@@ -49,7 +44,7 @@ export async function gather(request: AdmissionRequest, options: GatherOptions):
   const read = podUnderReview(request);
   if (read.kind !== 'launcher' && read.kind !== 'ordinary') return read;
   const { gate, policy, oversized, route } = options;
-  const common = { settings: { gate, policy, oversized }, scheduler: schedulerFactsOf(route) };
+  const common = { settings: { gate, policy, oversized }, scheduler: { ...route } };
   if (read.kind === 'launcher') return { ...read, ...common, owner: await gatherOwner(read, options) };
   const { pod, namespace } = read;
   let resources: PodResources;
@@ -61,10 +56,6 @@ export async function gather(request: AdmissionRequest, options: GatherOptions):
   const exclusive = asksForWholeCores(pod.metadata) && resources.exclusive;
   const cluster = await gatherCluster({ namespace, pod, exclusive }, beforeSmtAffinity(pod.spec), options);
   return { ...read, ...common, resources, cluster };
-}
-
-export function schedulerFactsOf({ schedulerName, schedulerAway }: SchedulerRoute): SchedulerFacts {
-  return { schedulerName, away: schedulerAway() };
 }
 
 /** A launcher that does not opt in starts even if its VMI cannot be read. */

@@ -1,14 +1,14 @@
 import { pod as podSchema } from '../../kube/resources.ts';
 import { decide } from '../../model/admission/decide.ts';
 import { paddingOf } from '../../model/admission/decision-annotation.ts';
-import type { Decision, PodFacts, Settings } from '../../model/admission/facts.ts';
+import type { Decision, PodFacts, SchedulerFacts, Settings } from '../../model/admission/facts.ts';
 import { resizeRefusal } from '../../model/admission/resize.ts';
 import { schedulingOf } from '../../model/admission/scheduling.ts';
 import { cut, issuesText, PlumblineError } from '../../model/errors.ts';
 import { DECISION_ANNOTATION } from '../../model/names.ts';
 import { type AdmissionAnswer, type AdmissionRequest, type Review, refused } from '../review/admission-review.ts';
 import type { WebhookLogger } from '../telemetry/log-messages.ts';
-import { type GatherOptions, gather, podUnderReview, type SchedulerRoute, schedulerFactsOf } from './gather.ts';
+import { type GatherOptions, gather, podUnderReview } from './gather.ts';
 import { patchFor, type RawPod } from './patch.ts';
 
 interface MutatePodOptions extends GatherOptions {
@@ -47,30 +47,27 @@ function answerTo({ object }: AdmissionRequest, decision: Decision): AdmissionAn
 function logDecision(log: MutatePodOptions['log'], facts: PodFacts, decision: Decision): void {
   if (facts.kind === 'unreadable')
     log.warn({ reason: cut(facts.why, MAX_REASON_CHARACTERS) }, 'unreadable pod refused');
-  if (facts.kind !== 'launcher') return;
+  if (facts.kind !== 'launcher' || decision.outcome === 'unchanged') return;
   const vmi = cut(`${facts.namespace}/${facts.vmi.name}`, MAX_NAME_CHARACTERS);
   if (decision.outcome === 'refused') {
     const { code, reason } = decision;
     log.warn({ vmi, code, reason: cut(reason, MAX_REASON_CHARACTERS) }, 'launcher refused');
     return;
   }
-  if (decision.outcome !== 'changed') return;
-  const compute = decision.changes.containers.find(
-    ({ list, index }) => list === 'containers' && index === facts.compute,
-  );
-  const text = decision.changes.annotations[DECISION_ANNOTATION] ?? '';
-  const padding = paddingOf({ annotations: { [DECISION_ANNOTATION]: text } });
-  if (compute?.cpus !== undefined && padding > 0)
-    log.info({ vmi, cpusBefore: compute.cpus - padding, cpusAfter: compute.cpus }, 'launcher padded to whole cores');
+  const { containers, annotations } = decision.changes;
+  const { cpus } = containers.find(({ list, index }) => list === 'containers' && index === facts.compute) ?? {};
+  const padding = paddingOf({ annotations: { [DECISION_ANNOTATION]: annotations[DECISION_ANNOTATION] ?? '' } });
+  if (cpus !== undefined && padding > 0)
+    log.info({ vmi, cpusBefore: cpus - padding, cpusAfter: cpus }, 'launcher padded to whole cores');
 }
 
 /** Launchers without another decision get Plumbline's scheduler and are never refused (failurePolicy Ignore). */
-export function createPodRouting(route: SchedulerRoute): Review {
+export function createPodRouting(route: SchedulerFacts): Review {
   return async (request) => {
     if (request.kind.kind !== 'Pod' || request.operation !== 'CREATE') return { allowed: true };
     const read = podUnderReview(request);
     if (read.kind !== 'launcher') return { allowed: true };
-    const { set: scheduler, findings } = schedulingOf(read.pod.spec.schedulerName, schedulerFactsOf(route));
+    const { set: scheduler, findings } = schedulingOf(read.pod.spec.schedulerName, route);
     const change = { containers: [], annotations: {}, nodes: undefined, scheduler };
     const patch = patchFor(request.object as RawPod, change);
     return { allowed: true, patch, warnings: findings.map(({ message }) => message) };
@@ -102,12 +99,9 @@ async function validateNew(request: AdmissionRequest, options: GatherOptions): P
   const changes = patchFor(request.object as RawPod, { containers, annotations: {}, nodes: undefined });
   if (changes.length === 0) return { allowed: true };
   const hasDecision = 'pod' in facts && facts.pod.metadata.annotations?.[DECISION_ANNOTATION] !== undefined;
-  if (!hasDecision) return refused(422, WITHOUT_DECISION);
   const where = changes.map(({ path, value }) => `${path.replaceAll('~1', '/')} should be ${JSON.stringify(value)}`);
-  return refused(
-    422,
-    `another webhook changed Plumbline’s decision: ${where.join(', ')}; retry, or configure it to run earlier`,
-  );
+  const changed = `another webhook changed Plumbline’s decision: ${where.join(', ')}; retry, or configure it to run earlier`;
+  return refused(422, hasDecision ? changed : WITHOUT_DECISION);
 }
 
 function validateResize(

@@ -6,10 +6,7 @@ import { withAlternatives } from '../../model/launcher/smt-affinity.ts';
 import type { PatchOperation } from '../review/admission-review.ts';
 
 /** An object as received. It is patched in this form, so that fields outside the schemas are not lost. */
-export interface RawPod {
-  readonly metadata: JsonObject;
-  readonly spec: JsonObject;
-}
+export type RawPod = Readonly<Record<'metadata' | 'spec', JsonObject>>;
 
 /** The JSON patch from the pod as received to the pod with the change; empty if the pod already has it. */
 export function patchFor(pod: RawPod, change: PodChange): readonly PatchOperation[] {

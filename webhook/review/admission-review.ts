@@ -17,11 +17,7 @@ const request = z.object({
   oldObject: z.unknown().optional(),
 });
 
-const review = z.object({
-  apiVersion: z.literal('admission.k8s.io/v1'),
-  kind: z.literal('AdmissionReview'),
-  request,
-});
+const review = z.object({ apiVersion: z.literal('admission.k8s.io/v1'), kind: z.literal('AdmissionReview'), request });
 
 export type AdmissionRequest = z.infer<typeof request>;
 
@@ -38,9 +34,7 @@ export class ReviewError extends PlumblineError {
   }
 }
 
-type ReviewOutcome = 'patched' | 'unchanged' | 'denied';
-
-export function outcomeOf(answer: AdmissionAnswer): ReviewOutcome {
+export function outcomeOf(answer: AdmissionAnswer): 'patched' | 'unchanged' | 'denied' {
   if (!answer.allowed) return 'denied';
   return answer.patch !== undefined && answer.patch.length > 0 ? 'patched' : 'unchanged';
 }
@@ -48,9 +42,9 @@ export function outcomeOf(answer: AdmissionAnswer): ReviewOutcome {
 /** @throws ReviewError (400) if the body is not an AdmissionReview v1 with a request */
 export function decodeReview(body: unknown): AdmissionRequest {
   if (body === undefined) throw new ReviewError(400, 'the body is empty: expected an AdmissionReview');
-  const result = review.safeParse(body);
-  if (result.success) return result.data.request;
-  throw new ReviewError(400, `the body is not an admission.k8s.io/v1 AdmissionReview: ${issuesText(result.error)}`);
+  const { data, error } = review.safeParse(body);
+  if (data) return data.request;
+  throw new ReviewError(400, `the body is not an admission.k8s.io/v1 AdmissionReview: ${issuesText(error)}`);
 }
 
 /** The API server cuts warnings to 256 characters if they exceed 4,096 in total, so each is limited to that. */
@@ -86,17 +80,17 @@ export interface PatchOperation {
   readonly value?: unknown;
 }
 
-/** The result of a review. Without a patch the object is admitted unchanged. */
-export type AdmissionAnswer =
-  | { readonly allowed: true; readonly patch?: readonly PatchOperation[]; readonly warnings?: readonly string[] }
-  | RefusedAnswer;
-
-export interface RefusedAnswer {
+interface RefusedAnswer {
   readonly allowed: false;
   readonly code: number;
   readonly message: string;
   readonly warnings?: readonly string[];
 }
+
+/** The result of a review. Without a patch the object is admitted unchanged. */
+export type AdmissionAnswer =
+  | { readonly allowed: true; readonly patch?: readonly PatchOperation[]; readonly warnings?: readonly string[] }
+  | RefusedAnswer;
 
 const MAX_MESSAGE_CHARACTERS = 1024;
 

@@ -13,12 +13,10 @@ const ANNOTATION_PATH = `/metadata/annotations/${PAUSED_START_ANNOTATION.replace
 export function createVmiMutation(): Review {
   return async (request) => {
     if (request.kind.kind !== 'VirtualMachineInstance' || request.operation !== 'CREATE') return { allowed: true };
-    const result = startingInstance.safeParse(request.object);
-    if (!result.success) {
-      return refused(400, `plumbline cannot read this VirtualMachineInstance: ${issuesText(result.error)}`);
-    }
+    const { data: vmi, error: fault } = startingInstance.safeParse(request.object);
+    if (fault) return refused(400, `plumbline cannot read this VirtualMachineInstance: ${issuesText(fault)}`);
     try {
-      return { allowed: true, patch: patchFor(result.data.metadata.annotations, pausesAtStart(result.data)) };
+      return { allowed: true, patch: patchFor(vmi.metadata.annotations, pausesAtStart(vmi)) };
     } catch (error) {
       if (error instanceof PlumblineError) return refused(422, error.message);
       throw error;

@@ -33,9 +33,8 @@ export function createVmValidation(options: VmValidationOptions): Review {
     if (request.subResource !== undefined && request.subResource !== '') return { allowed: true };
     const current = readTemplate(request.kind.kind, request.object);
     if (current === undefined) return { allowed: true };
-    if (typeof current === 'string') {
+    if (typeof current === 'string')
       return { allowed: true, warnings: [`plumbline could not read this object and has not checked it: ${current}`] };
-    }
     // An update of an object that is being deleted only removes finalizers.
     if (current.outer.deletionTimestamp !== undefined) return { allowed: true };
     try {
@@ -67,19 +66,17 @@ async function validate(
       return { allowed: true, warnings: refusals };
     return refused(422, refusals.join('; '), warnings);
   }
-  const misplaced =
-    current.path === undefined ? [] : misplacedAnnotations(current.outer, current.metadata, current.path);
-  const namespace = request.namespace ?? current.outer.namespace ?? 'default';
-  const aboutMask = maskWarnings(current, previous, options.view);
+  const { outer, metadata, path, spec } = current;
+  const misplaced = path === undefined ? [] : misplacedAnnotations(outer, metadata, path);
+  const namespace = request.namespace ?? outer.namespace ?? 'default';
+  const aboutMask = [...hostWarnings(current, previous, options.view), ...runningWarnings(current, previous)];
   const aboutNetworks = await reviewNetworks(namespace, current, previous, options);
   if (aboutNetworks.refusal !== undefined) return refused(422, aboutNetworks.refusal, warnings);
-  const candidates = options.view.candidates(current.spec);
-  const aboutNodes = [rejectionWarning(current, candidates, options), threadsWarning(current, candidates)].filter(
-    (warning) => warning !== undefined,
-  );
+  const candidates = options.view.candidates(spec);
+  const aboutNodes = [rejectionWarning(current, candidates, options), threadsWarning(current, candidates)];
   const aboutScheduler = aboutSchedulerOf(current, previous, options.route.schedulerName);
-  const before = [...warnings, ...unknown, ...misplaced, ...aboutMask];
-  return { allowed: true, warnings: [...before, ...aboutNodes, ...aboutNetworks.warnings, ...aboutScheduler] };
+  const before = [...warnings, ...unknown, ...misplaced, ...aboutMask, ...aboutNodes.flatMap((text) => text ?? [])];
+  return { allowed: true, warnings: [...before, ...aboutNetworks.warnings, ...aboutScheduler] };
 }
 
 /** Of the object and its template as they were sent: the schemas drop annotations that Plumbline does not read. */
@@ -100,45 +97,22 @@ function isKubeVirtController({ userInfo }: AdmissionRequest): boolean {
 
 /** Warns once, when the name is written, and only about VMs that opt in. */
 function aboutSchedulerOf(current: ReadTemplate, previous: ReadTemplate | undefined, schedulerName: string): string[] {
-  const [currentScheduler, previousScheduler] = [current, previous].map(
-    (template) => template?.spec.schedulerName ?? undefined,
-  );
-  return currentScheduler === previousScheduler || !hasAsked(current.metadata)
-    ? []
-    : schedulerWarnings(currentScheduler, schedulerName);
+  const [name, before] = [current, previous].map((template) => template?.spec.schedulerName ?? undefined);
+  return name === before || !hasAsked(current.metadata) ? [] : schedulerWarnings(name, schedulerName);
 }
 
-const CHECKED_FIELDS = [
-  'domain',
-  'networks',
-  'nodeSelector',
-  'affinity',
-  'livenessProbe',
-  'schedulerName',
-  'tolerations',
-] as const;
-
 function checkedFields({ outer, metadata, spec, instancetype }: ReadTemplate): string {
-  return JSON.stringify([
-    outer.annotations,
-    metadata.annotations,
-    instancetype,
-    CHECKED_FIELDS.map((part) => spec[part]),
-  ]);
+  const { domain, networks, nodeSelector, affinity, livenessProbe, schedulerName, tolerations } = spec;
+  const fields = [domain, networks, nodeSelector, affinity, livenessProbe, schedulerName, tolerations];
+  return JSON.stringify([outer.annotations, metadata.annotations, instancetype, fields]);
 }
 
 const ABOUT = `annotation ${CPU_MASK_ANNOTATION}:`;
 
-/** No node could apply the mask, or a running VM keeps the old one. @throws ParseError */
-function maskWarnings(
-  current: ReadTemplate,
-  previous: ReadTemplate | undefined,
-  view: Pick<ClusterView, 'maskHosts'>,
-): readonly string[] {
-  return [...hostWarnings(current, previous, view), ...runningWarnings(current, previous)];
-}
-
-/** Compares the mask with the nodes' reports, without the pods that run there now, because those end. */
+/**
+ * No node could apply the mask. Compares it with the nodes' reports, without the pods that run there now, because those
+ * end. @throws ParseError
+ */
 function hostWarnings(
   current: ReadTemplate,
   previous: ReadTemplate | undefined,
@@ -147,17 +121,15 @@ function hostWarnings(
   const wish = maskRequestOf(current.metadata);
   if (wish === undefined || questionOf(current) === (previous && questionOf(previous))) return [];
   const hosts = view.maskHosts(current.spec);
-  if (hosts.length === 0) {
-    return [`${ABOUT} no node that this VM may go to reports its CPUs, which a VM with a mask needs`];
-  }
-  if (hosts.every(({ pinsVMs }) => pinsVMs === false)) {
-    return [`${ABOUT} no node that this VM may go to applies CPU masks (--vm-pinning off): it will not start`];
-  }
+  const none = `${ABOUT} no node that this VM may go to`;
+  if (hosts.length === 0) return [`${none} reports its CPUs, which a VM with a mask needs`];
+  if (hosts.every(({ pinsVMs }) => pinsVMs === false))
+    return [`${none} applies CPU masks (--vm-pinning off): it will not start`];
   const fits = hosts.map((host) => fitMask(wish, host)).filter((fit) => fit.fits);
   if (fits.some(({ fellBack }) => !fellBack)) return [];
-  const none = `${ABOUT} no node that this VM may go to has the CPUs of ${briefMask(wish.mask)} online and unreserved`;
-  if (fits.length > 0) return [`${none}: it will run on all CPUs of a node (${FIX_CPU_MISMATCH_ANNOTATION})`];
-  return [`${none}: it will not start (see plumbline verify)`];
+  const withCpus = `${none} has the CPUs of ${briefMask(wish.mask)} online and unreserved`;
+  if (fits.length > 0) return [`${withCpus}: it will run on all CPUs of a node (${FIX_CPU_MISMATCH_ANNOTATION})`];
+  return [`${withCpus}: it will not start (see plumbline verify)`];
 }
 
 function questionOf({ metadata, spec }: ReadTemplate): string {
@@ -165,14 +137,12 @@ function questionOf({ metadata, spec }: ReadTemplate): string {
   return `${wish && maskRequestKey(wish)} ${selectionKey(spec)}`;
 }
 
-/** A VMI keeps the annotations from its creation: KubeVirt does not copy others to it. */
+/** A running VM keeps the old mask: its VMI has the annotations from its creation, and KubeVirt does not copy others. */
 function runningWarnings(current: ReadTemplate, previous: ReadTemplate | undefined): string[] {
   if (previous === undefined || current.path === undefined || !current.running) return [];
   const [mask, before] = [current, previous].map(({ metadata }) => metadata.annotations?.[CPU_MASK_ANNOTATION]);
-  if (mask === before) return [];
-  return [
-    `${ABOUT} the VM is running; the new value applies when it restarts. Until then it stays pinned as before, and hotplugged vCPUs run on any of its CPUs`,
-  ];
+  const warning = `${ABOUT} the VM is running; the new value applies when it restarts. Until then it stays pinned as before, and hotplugged vCPUs run on any of its CPUs`;
+  return mask === before ? [] : [warning];
 }
 
 const DEFINITION_FINDINGS: ReadonlySet<string> = new Set(['refused-network', 'unreadable-network', 'unknown-network']);
@@ -208,12 +178,8 @@ async function reviewNetworks(
       affinity === 'required' &&
       (kind === 'physnet' || kind === 'tunnel'),
   );
-  const warnings = [
-    ...[...findings, ...reach].map(({ message }) => message),
-    ...plugged.map(
-      ({ name }) =>
-        `interface ${name} is plugged into a VM that keeps its CPUs while it runs: its NUMA affinity applies from the next migration or restart`,
-    ),
-  ];
+  const aboutPlugged = ({ name }: { readonly name: string }) =>
+    `interface ${name} is plugged into a VM that keeps its CPUs while it runs: its NUMA affinity applies from the next migration or restart`;
+  const warnings = [...[...findings, ...reach].map(({ message }) => message), ...plugged.map(aboutPlugged)];
   return { warnings, refusal: refusal?.message };
 }

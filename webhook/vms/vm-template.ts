@@ -35,8 +35,8 @@ export function readTemplate(kind: string, object: unknown): ReadTemplate | stri
         running: status?.created === true,
       }));
     case 'VirtualMachineInstanceReplicaSet':
-      return read(virtualMachineInstanceReplicaSet, object, ({ metadata, spec }) =>
-        made(metadata, spec.template, 'spec.template'),
+      return read(virtualMachineInstanceReplicaSet, object, ({ metadata, spec: { template } }) =>
+        made(metadata, template, 'spec.template'),
       );
     case 'VirtualMachinePool':
       return read(virtualMachinePool, object, ({ metadata, spec: { virtualMachineTemplate } }) => {
@@ -48,20 +48,14 @@ export function readTemplate(kind: string, object: unknown): ReadTemplate | stri
   }
 }
 
-function made(
-  outer: ObjectMeta,
-  { metadata = NO_METADATA, spec }: { readonly metadata?: ObjectMeta | undefined; readonly spec: ReadTemplate['spec'] },
-  path: string | undefined,
-  instancetype?: unknown,
-): ReadTemplate {
+type Template = Pick<ReadTemplate, 'spec'> & { readonly metadata?: ObjectMeta | undefined };
+
+function made(outer: ObjectMeta, template: Template, path: string | undefined, instancetype?: unknown): ReadTemplate {
+  const { metadata = NO_METADATA, spec } = template;
   return { outer, metadata, spec, instancetype: instancetype != null, running: false, path };
 }
 
-function read<S extends z.ZodType>(
-  schema: S,
-  object: unknown,
-  template: (parsed: z.output<S>) => ReadTemplate,
-): ReadTemplate | string {
+function read<S extends z.ZodType>(schema: S, object: unknown, template: (parsed: z.output<S>) => ReadTemplate) {
   const result = schema.safeParse(object);
   return result.success ? template(result.data) : issuesText(result.error);
 }

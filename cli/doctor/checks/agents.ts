@@ -1,4 +1,4 @@
-import { kubectl } from '../../../diagnosis/remedies.ts';
+import { kubectl, plumbline } from '../../../diagnosis/remedies.ts';
 import { factsOfNode } from '../../../kube/cluster-view/nodes.ts';
 import type { NodeTopology, NodeTopologyStatus } from '../../../kube/node-topology.ts';
 import { countText } from '../../../model/amounts.ts';
@@ -7,7 +7,7 @@ import { preparedHost } from '../../../model/placement/needs.ts';
 import { checkReport, faultOfError } from '../../../model/report/check.ts';
 import { someNames } from '../../support/terminal.ts';
 import type { DoctorFacts } from '../facts/facts.ts';
-import { type AreaRecorder, type AreaReport, createAreaRecorder, type Fix, fix, inSystem } from './finding.ts';
+import { type AreaRecorder, affecting, areaCheck, type Fix, fix, inSystem } from './finding.ts';
 import { TOPOLOGY_CONDITION } from './kubelet.ts';
 
 const LABEL = `app.kubernetes.io/name=${AGENT}`;
@@ -46,8 +46,7 @@ const CONDITIONS: Readonly<Record<string, string>> = {
   DutiesRunning: 'a duty of the agent does not run',
 };
 
-export function checkAgents({ nodes, topologies, agents, systemPods }: DoctorFacts): AreaReport {
-  const recorder = createAreaRecorder('agents');
+export const checkAgents = areaCheck('agents', (recorder, { nodes, topologies, agents, systemPods }: DoctorFacts) => {
   const reports = recorder.value(topologies, 'NodeTopologies');
   const read = reports ?? [];
   const leases = recorder.value(agents, 'leases of plumbline-system');
@@ -60,7 +59,7 @@ export function checkAgents({ nodes, topologies, agents, systemPods }: DoctorFac
       `${countText(mute.length, 'node')} of KubeVirt without a report: ${someNames(mute)}`,
       'the extender only counts CPUs there, and gives these nodes the lowest score',
       agentsOn(mute, systemPods),
-      { objects: mute.map((name) => `node/${name}`), cause: 'agent-away' },
+      affecting('node', mute, { cause: 'agent-away' }),
     );
   }
   const silent = [...(leases?.silent ?? [])].filter((name) => reporting.has(name));
@@ -73,28 +72,29 @@ export function checkAgents({ nodes, topologies, agents, systemPods }: DoctorFac
       `reports of nodes that no longer exist: ${someNames(orphans)}`,
       'the extender ignores them',
       fix('delete them', kubectl('delete', 'nodetopology', ...orphans)),
-      { objects: orphans.map((name) => `nodetopology/${name}`) },
+      affecting('nodetopology', orphans),
     );
   }
   noteQuarantined(recorder, nodes, read);
-  noteMaskless(recorder, read);
+  noteMaskless(recorder, namesOf(read.filter(({ status }) => status?.pinsVMs === false)));
   for (const { metadata, status } of read) {
     for (const { type, status: is, reason, message } of status?.conditions ?? []) {
       // The area kubelet reports the cores, once for all nodes of a model.
       if (is !== 'False' || type === TOPOLOGY_CONDITION) continue;
-      const why = CONDITIONS[type] ?? 'the effect is listed in docs/reference/events.md';
-      const what = `${metadata.name}: ${type} is False (${reason}): ${message}`;
       recorder.warning(
-        what,
-        why,
+        `${metadata.name}: ${type} is False (${reason}): ${message}`,
+        CONDITIONS[type] ?? 'the effect is listed in docs/reference/events.md',
         'see the fix for each condition in docs/reference/events.md#conditions-of-a-nodetopology',
-        {
-          objects: [`node/${metadata.name}`],
-        },
+        affecting('node', [metadata.name ?? '']),
       );
     }
   }
-  return recorder.report;
+});
+
+function noteMaskless(recorder: AreaRecorder, names: readonly string[]): void {
+  if (names.length === 0) return;
+  const which = `${countText(names.length, 'node')} without CPU masks (--vm-pinning off)`;
+  recorder.checked(`${which}, so VMs with a mask are not placed there: ${someNames(names)}`);
 }
 
 function noteSilent(recorder: AreaRecorder, names: readonly string[], systemPods: DoctorFacts['systemPods']): void {
@@ -103,16 +103,7 @@ function noteSilent(recorder: AreaRecorder, names: readonly string[], systemPods
     `${countText(names.length, 'agent')} silent: ${someNames(names)}`,
     `${reports} old: new VMs go there last and by CPU count only, or not at all (with a network or a CPU mask)`,
     agentsOn(names, systemPods),
-    { objects: names.map((name) => `node/${name}`), cause: 'agent-away' },
-  );
-}
-
-function noteMaskless(recorder: AreaRecorder, reports: readonly NodeTopology[]): void {
-  const names = namesOf(reports.filter(({ status }) => status?.pinsVMs === false));
-  if (names.length === 0) return;
-  const which = countText(names.length, 'node');
-  recorder.checked(
-    `${which} without CPU masks (--vm-pinning off), so VMs with a mask are not placed there: ${someNames(names)}`,
+    affecting('node', names, { cause: 'agent-away' }),
   );
 }
 
@@ -126,7 +117,7 @@ function noteQuarantined(recorder: AreaRecorder, nodes: DoctorFacts['nodes'], re
       `the report of node ${name} is quarantined: ${fault}`,
       'the node counts as one without a report, and does not affect VMs on other nodes',
       `check ${name} and the log of its agent: the agent is broken, or the node is compromised`,
-      { objects: [`node/${name}`], cause: 'bad-report' },
+      affecting('node', [name], { cause: 'bad-report' }),
     );
   }
 }
@@ -139,3 +130,28 @@ function faultOf(status: NodeTopologyStatus, node: DoctorFacts['nodes'][number] 
     return faultOfError(error).message;
   }
 }
+
+/** VMs that lost more than 1 % of their dedicated CPUs for ten minutes. */
+export const checkInterference = areaCheck('interference', (recorder, { topologies }: DoctorFacts) => {
+  const reports = recorder.value(topologies, 'NodeTopologies') ?? [];
+  for (const { metadata, status } of reports) {
+    const disturbed = status?.interference ?? [];
+    if (disturbed.length === 0) continue;
+    const names = disturbed.map(({ namespace, podName, percent }) => `${namespace}/${podName} (${percent} %)`);
+    recorder.warning(
+      `${metadata.name}: interrupts and other work take CPU time from ${someNames(names)}`,
+      'the VM’s response times vary',
+      fix(
+        'see which interrupts they are, and what can be moved',
+        plumbline('interference', metadata.name ?? '', '--plan'),
+      ),
+      affecting(
+        'pod',
+        disturbed.map(({ namespace, podName }) => `${namespace}/${podName}`),
+      ),
+    );
+  }
+  const measured = reports.filter(({ status }) => status !== undefined).length;
+  if (measured > 0)
+    recorder.checked(`no VM on ${countText(measured, 'node')} lost more than 1 % of its CPUs for ten minutes`);
+});

@@ -4,7 +4,7 @@ import { certificatesOf } from '../../../runtime/certificate.ts';
 import type { Read } from '../../support/lists.ts';
 import type { DoctorFacts } from '../facts/facts.ts';
 import type { TlsSecret } from '../facts/objects.ts';
-import { type AreaRecorder, type AreaReport, createAreaRecorder, fix, inSystem } from './finding.ts';
+import { type AreaRecorder, areaCheck, fix, inSystem } from './finding.ts';
 
 const SECONDS_PER_DAY = 86_400;
 /** cert-manager renews long before this; so close to expiry, renewal has failed. */
@@ -24,9 +24,8 @@ export const RENEW = renew(WEBHOOK);
 
 const CERTIFICATE = { cause: 'certificate' } as const;
 
-export function checkCertificates(facts: DoctorFacts): AreaReport {
+export const checkCertificates = areaCheck('certificates', (recorder, facts: DoctorFacts) => {
   const { webhookSecret, mutating, validating, now } = facts;
-  const recorder = createAreaRecorder('certificates');
   const configurations = [...(mutating.value ?? []), ...(validating.value ?? [])];
   const bundles = new Map(
     configurations
@@ -47,8 +46,7 @@ export function checkCertificates(facts: DoctorFacts): AreaReport {
       recorder.error(what, why, RENEW, CERTIFICATE);
     }
   }
-  return recorder.report;
-}
+});
 
 /** A replica presents what it has loaded, which need not be what the Secret has. */
 function checkPresented(

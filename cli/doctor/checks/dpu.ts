@@ -4,13 +4,7 @@ import { word } from '../../../kube/bounds.ts';
 import type { KubeClient } from '../../../kube/client.ts';
 import { isDpuHost, NODES_PATH } from '../../../kube/cluster-view/nodes.ts';
 import { PODS_PATH } from '../../../kube/cluster-view/pods.ts';
-import {
-  connectionWrites,
-  lease as leaseSchema,
-  managedFields,
-  objectMeta,
-  podStatus,
-} from '../../../kube/resources.ts';
+import * as kubeObjects from '../../../kube/resources.ts';
 import { countText } from '../../../model/amounts.ts';
 import { dpuConnections } from '../../../model/cni/connection-status.ts';
 import { type DpuDiagnosis, type DpuSighting, type LeaseLook, lastRestart } from '../../../model/lease/diagnose.ts';
@@ -43,11 +37,16 @@ export function checkDpus(diagnoses: readonly DpuDiagnosis[] | undefined, second
   return recorder.report;
 }
 
-const managedLease = leaseSchema.extend({ metadata: objectMeta.extend({ managedFields }) });
+const managedLease = kubeObjects.lease.extend({
+  metadata: kubeObjects.objectMeta.extend({ managedFields: kubeObjects.managedFields }),
+});
 const pod = z.object({
-  metadata: objectMeta.extend({ creationTimestamp: word.optional(), managedFields: connectionWrites }),
+  metadata: kubeObjects.objectMeta.extend({
+    creationTimestamp: word.optional(),
+    managedFields: kubeObjects.connectionWrites,
+  }),
   spec: z.object({ nodeName: z.string().nullish(), hostNetwork: z.boolean().optional() }),
-  status: podStatus.pick({ phase: true, conditions: true }).nullish(),
+  status: kubeObjects.podStatus.pick({ phase: true, conditions: true }).nullish(),
 });
 type PodOfNode = z.infer<typeof pod>;
 /** Between two reads: short enough to see every writer that renews every few seconds. */

@@ -7,12 +7,11 @@ import { leaderless } from '../../extender/ask.ts';
 import { someNames } from '../../support/terminal.ts';
 import { type DoctorFacts, type Way, wayOf } from '../facts/facts.ts';
 import type { Deployment } from '../facts/objects.ts';
-import { type AreaRecorder, type AreaReport, createAreaRecorder, fix, inSystem } from './finding.ts';
+import { type AreaRecorder, affecting, areaCheck, fix, inSystem, isReady, minorOf } from './finding.ts';
 import { applyAgain, tagOf } from './installed.ts';
-import { podNames, podObjects } from './pods.ts';
+import { podNames } from './pods.ts';
 
-export function checkExtender(facts: DoctorFacts): AreaReport {
-  const recorder = createAreaRecorder('extender');
+export const checkExtender = areaCheck('extender', (recorder, facts: DoctorFacts) => {
   const way = wayOf(facts);
   if (way === 'sidecar') checkSidecar(recorder, facts);
   if (way === 'loopback') {
@@ -30,8 +29,7 @@ export function checkExtender(facts: DoctorFacts): AreaReport {
   if (way === 'unknown') recorder.value({ missing: 'forbidden' }, 'Deployments and Leases of plumbline-system');
   else checkRouting(recorder, facts, way);
   noteDifferences(recorder, facts);
-  return recorder.report;
-}
+});
 
 function noteDifferences(recorder: AreaRecorder, { differences }: DoctorFacts): void {
   const events = (differences.value ?? []).filter(isVerified);
@@ -41,7 +39,7 @@ function noteDifferences(recorder: AreaRecorder, { differences }: DoctorFacts): 
     `kubelets did not do as predicted for ${countText(pods.length, 'pod')}: ${someNames(pods)}`,
     `the extender may place VMs on nodes that reject them, or away from their networks; the first: ${events[0]?.message}`,
     fix('save the line with "replay" of the extender’s log, repeat it with plumbline simulate --replay, and report it'),
-    { objects: pods.map((name) => `pod/${name}`) },
+    affecting('pod', pods),
   );
 }
 
@@ -65,24 +63,20 @@ function checkSidecar(recorder: AreaRecorder, facts: DoctorFacts): void {
   const isSilent = leader !== undefined && extender.missing === 'silent';
   if (deployment && ready === 0 && !isSilent) recorder.error(`no replica of ${SCHEDULER} is ready`, WAITS, LOGS, AWAY);
   if (leader !== undefined) checkAnswer(recorder, leader, extender);
-  if (deployment) checkSchedulerVersion(recorder, deployment, facts.apiVersion);
+  if (deployment) checkSchedulerVersion(recorder, deployment, facts);
 }
 
 function checkAnswer(recorder: AreaRecorder, leader: string, extender: DoctorFacts['extender']): void {
   if (extender.missing === 'silent') {
     const what = `the extender in pod ${leader} does not answer: ${extender.failure}`;
-    recorder.error(what, WAITS, fix('read its log', inSystem('logs', leader, '-c', 'extender')), {
-      cause: 'extender-away',
-    });
+    const read = fix('read its log', inSystem('logs', leader, '-c', 'extender'));
+    recorder.error(what, WAITS, read, { cause: 'extender-away' });
   } else if (extender.missing === 'forbidden') {
     recorder.value(extender, `the extender’s answer (pods/portforward in ${NAMESPACE})`);
   } else if (extender.value?.active === false) {
+    const what = `the extender in pod ${leader} is not active, although its kube-scheduler is the leader`;
     const why = 'until it is active, it neither evicts pods that cannot start nor triggers retries of waiting pods';
-    recorder.warning(
-      `the extender in pod ${leader} is not active, although its kube-scheduler is the leader`,
-      why,
-      LOGS,
-    );
+    recorder.warning(what, why, LOGS);
   } else if (extender.missing === undefined) recorder.checked('the extender answers');
 }
 
@@ -102,12 +96,8 @@ function checkLeader(recorder: AreaRecorder, read: DoctorFacts['schedulerElectio
 }
 
 /** At most one minor version older, never newer: https://kubernetes.io/releases/version-skew-policy/ */
-function checkSchedulerVersion(
-  recorder: AreaRecorder,
-  deployment: Deployment,
-  apiVersion: DoctorFacts['apiVersion'],
-): void {
-  const server = recorder.value(apiVersion, 'the API server’s version');
+function checkSchedulerVersion(recorder: AreaRecorder, deployment: Deployment, facts: DoctorFacts): void {
+  const server = recorder.value(facts.apiVersion, 'the API server’s version');
   const image = deployment.spec.template.spec.containers.find(({ name }) => name === 'kube-scheduler')?.image ?? '';
   const [schedulerMinor, serverMinor] = [minorOf(tagOf(image)), minorOf(server ?? '')];
   if (schedulerMinor === undefined && image !== '')
@@ -129,20 +119,13 @@ function checkSchedulerVersion(
   } else recorder.checked(`kube-scheduler ${tagOf(image)}, API server ${server}`);
 }
 
-function minorOf(version: string): number | undefined {
-  const [, minor] = /^v?1\.(\d+)\b/.exec(version) ?? [];
-  return minor === undefined ? undefined : Number(minor);
-}
-
 const EXTENDERS = 'app.kubernetes.io/name=plumbline-scheduler-plugin';
 const UNCHECKED = 'pods are placed without a check of DPUs, networks and CPUs';
 const CONFIGURE = 'start kube-scheduler with the configuration in manifests/scheduler/loopback';
 
 /** Each kube-scheduler of the cluster may become the leader, and then calls the extender of its own host. */
 function checkLoopback(recorder: AreaRecorder, { schedulers, extenderPods, extender }: DoctorFacts): void {
-  const readyPods = (extenderPods.value ?? []).filter(({ status }) =>
-    status?.conditions?.some((condition) => condition.type === 'Ready' && condition.status === 'True'),
-  );
+  const readyPods = (extenderPods.value ?? []).filter(({ status }) => isReady(status?.conditions));
   const ready = new Set(readyPods.map(({ spec }) => spec.nodeName));
   const pods = recorder.value(schedulers, 'pods of kube-scheduler') ?? [];
   const alone = pods.filter(({ spec }) => !ready.has(spec.nodeName)).map(({ spec }) => spec.nodeName ?? '?');
@@ -187,12 +170,10 @@ function checkConfigured(recorder: AreaRecorder, { schedulers, extender, launche
 const DEFAULT_SCHEDULER = 'default-scheduler';
 
 export function checkRouting(recorder: AreaRecorder, facts: DoctorFacts, way: Exclude<Way, 'unknown'>): void {
-  const { mutating, launchers } = facts;
-  const ourConfiguration = recorder
-    .value(mutating, 'MutatingWebhookConfigurations')
-    ?.find(({ metadata }) => metadata.name === WEBHOOK);
+  const configurations = recorder.value(facts.mutating, 'MutatingWebhookConfigurations');
+  const ourConfiguration = configurations?.find(({ metadata }) => metadata.name === WEBHOOK);
   const routes = ourConfiguration?.webhooks.some(({ name }) => name === SCHEDULER_WEBHOOK);
-  const pending = (launchers.value ?? []).filter(
+  const pending = (facts.launchers.value ?? []).filter(
     ({ spec, status }) => !spec.nodeName && (status?.phase ?? 'Pending') === 'Pending',
   );
   const naming = (isMeant: (scheduler: string) => boolean) =>
@@ -203,20 +184,20 @@ export function checkRouting(recorder: AreaRecorder, facts: DoctorFacts, way: Ex
   }
   const stranded = naming((scheduler) => scheduler === SCHEDULER);
   if (stranded.length > 0) {
+    const launchers = countText(stranded.length, 'pending launcher');
     recorder.error(
-      `${countText(stranded.length, 'pending launcher')} for ${SCHEDULER}, which is not installed: ${someNames(podNames(stranded))}`,
+      `${launchers} for ${SCHEDULER}, which is not installed: ${someNames(podNames(stranded))}`,
       'they wait for a scheduler that is not running',
       'set --scheduler-name "" on the webhook (manifests/scheduler/loopback), then restart these VMs',
-      { objects: podObjects(stranded) },
+      affecting('pod', podNames(stranded)),
     );
   }
-  if (routes === true) {
-    recorder.error(
-      `the webhook ${SCHEDULER_WEBHOOK} assigns launchers to ${SCHEDULER}, which is not installed`,
-      'new VMs wait for a scheduler that is not running',
-      applyAgain(facts),
-    );
-  }
+  if (routes !== true) return;
+  recorder.error(
+    `the webhook ${SCHEDULER_WEBHOOK} assigns launchers to ${SCHEDULER}, which is not installed`,
+    'new VMs wait for a scheduler that is not running',
+    applyAgain(facts),
+  );
 }
 
 function checkRouted(
@@ -239,7 +220,7 @@ function checkRouted(
       `${countText(missed.length, 'pending launcher')} for ${DEFAULT_SCHEDULER}: ${someNames(podNames(missed))}`,
       'that scheduler does not call the extender, so it may place them on a node that cannot run them',
       fix('restart these VMs once the webhook works', plumbline('doctor', 'webhook')),
-      { objects: podObjects(missed), cause: 'not-routed' },
+      affecting('pod', podNames(missed), { cause: 'not-routed' }),
     );
   }
   const others = naming((scheduler) => scheduler !== DEFAULT_SCHEDULER && scheduler !== SCHEDULER);

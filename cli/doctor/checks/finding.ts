@@ -72,9 +72,32 @@ export const BREAK_GLASS = fix(
   inSystem('delete', 'rolebinding', WEBHOOK_REQUIRED),
 );
 
+/** The details of a finding about these objects. */
+export const affecting = (kind: string, names: readonly string[], more: FindingDetails = {}): FindingDetails => {
+  return { objects: names.map((name) => `${kind}/${name}`), ...more };
+};
+
+export const isReady = (conditions: readonly { readonly type: string; readonly status: string }[] | null | undefined) =>
+  conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') === true;
+
+/** The minor version of Kubernetes in `v1.36.2`. */
+export function minorOf(version: string): number | undefined {
+  const [, minor] = /^v?1\.(\d+)\b/.exec(version) ?? [];
+  return minor === undefined ? undefined : Number(minor);
+}
+
 type Note = (what: string, impact: string, fix: Fix | string, more?: FindingDetails) => void;
 
 export type AreaRecorder = ReturnType<typeof createAreaRecorder>;
+
+/** The check of an area: `record` notes what it finds. */
+export function areaCheck<Facts>(area: Area, record: (recorder: AreaRecorder, facts: Facts) => void) {
+  return (facts: Facts): AreaReport => {
+    const recorder = createAreaRecorder(area);
+    record(recorder, facts);
+    return recorder.report;
+  };
+}
 
 export function createAreaRecorder(area: Area) {
   const findings: DoctorFinding[] = [];

@@ -3,7 +3,7 @@ import { countText } from '../../../model/amounts.ts';
 import { NAMESPACE, WEBHOOK } from '../../../model/names.ts';
 import type { DoctorFacts } from '../facts/facts.ts';
 import { HELM_ANNOTATION, RELEASE_ANNOTATION, type SystemPod } from '../facts/objects.ts';
-import { type AreaRecorder, type AreaReport, createAreaRecorder, type Fix, fix, inSystem } from './finding.ts';
+import { type AreaRecorder, areaCheck, type Fix, fix, inSystem, isReady } from './finding.ts';
 
 const RELEASE_FORM = /^(\d+\.\d+\.\d+\S*) (1\.\d+) (\S+)$/;
 const PUBLISHED = 'ghcr.io/plumbline-dev/plumbline';
@@ -43,9 +43,8 @@ function defineAgain(facts: DoctorFacts): Fix {
   return fix('apply the definition, in a checkout of its version', kubectl(...APPLY, 'manifests/chart/plumbline/crds'));
 }
 
-export function checkInstalled(facts: DoctorFacts): AreaReport {
+export const checkInstalled = areaCheck('installed', (recorder, facts: DoctorFacts) => {
   const { topologies, mutating, validating, nodes } = facts;
-  const recorder = createAreaRecorder('installed');
   if (topologies.missing === 'absent') {
     recorder.error(
       'the cluster has no NodeTopology resource',
@@ -64,24 +63,20 @@ export function checkInstalled(facts: DoctorFacts): AreaReport {
     } else if (reports)
       recorder.checked(`${countText(reports.length, 'report')} of ${countText(nodes.length, 'node')}`);
   }
-  for (const [read, kind, name] of [
-    [mutating, 'MutatingWebhookConfiguration', WEBHOOK],
-    [validating, 'ValidatingWebhookConfiguration', WEBHOOK],
+  for (const [read, kind, why] of [
+    [mutating, 'MutatingWebhookConfiguration', 'launchers are not padded, and full-pcpus-only nodes reject them'],
+    [
+      validating,
+      'ValidatingWebhookConfiguration',
+      'users get no warning when they create a VM, and nothing checks launchers that other webhooks changed',
+    ],
   ] as const) {
     const all = recorder.value(read, `${kind}s`);
-    if (all === undefined) continue;
-    if (all.some(({ metadata }) => metadata.name === name)) recorder.checked(`${kind} ${name}`);
-    else {
-      const why =
-        kind[0] === 'M'
-          ? 'launchers are not padded, and full-pcpus-only nodes reject them'
-          : 'users get no warning when they create a VM, and nothing checks launchers that other webhooks changed';
-      recorder.error(`there is no ${kind} ${name}`, why, applyAgain(facts), { cause: 'not-installed' });
-    }
+    if (all?.some(({ metadata }) => metadata.name === WEBHOOK)) recorder.checked(`${kind} ${WEBHOOK}`);
+    else if (all) recorder.error(`there is no ${kind} ${WEBHOOK}`, why, applyAgain(facts), { cause: 'not-installed' });
   }
   checkVersions(recorder, facts);
-  return recorder.report;
-}
+});
 
 const PARTS: Readonly<Record<string, string>> = {
   webhook: 'webhook',
@@ -91,7 +86,6 @@ const PARTS: Readonly<Record<string, string>> = {
   console: 'console',
 };
 const IMAGES = /(?:^|\/)plumbline-(?:webhook|scheduler-plugin|node-agent|console)(?:[:@]|$)/;
-const COMMAND = 'command';
 
 interface Running {
   readonly part: string;
@@ -108,8 +102,6 @@ const FINISH: Fix = fix(
   inSystem('rollout', 'status', 'daemonset/plumbline-node-agent', '--timeout=1s'),
 );
 
-const OTHER_COMMAND: Fix = fix('install this command in the version that the cluster runs');
-
 const BY_ONE: Fix = fix(
   'upgrade all parts to one version, one minor version at a time (docs/reference/versions.md); check which pods are left',
   inSystem('get', 'pods', '-o', 'wide'),
@@ -122,18 +114,21 @@ export function checkVersions(recorder: AreaRecorder, { systemPods, command }: D
   const { running, unknown } = runningParts(pods);
   for (const image of unknown) recorder.value({ missing: 'absent' }, `the version in the image ${image}`);
   if (running.length === 0) return;
-  const all = [...running, { part: COMMAND, version: command, pods: 1, ready: 1 }];
+  const all = [...running, { part: 'command', version: command, pods: 1, ready: 1 }];
   const versions = versionsText(all);
   if (!differ(running) && minorsApart([running[0]!, all.at(-1)!]) === 0) {
     recorder.checked(`versions: ${versions}`);
     return;
   }
-  const apart = minorsApart(all);
   const what = `parts of different versions run: ${versions}`;
-  if (apart <= 1) {
+  if (minorsApart(all) <= 1) {
     const impact =
       'one minor version apart works during an upgrade: a new feature has no effect until all parts have it';
-    recorder.warning(what, impact, differ(running) ? FINISH : OTHER_COMMAND);
+    recorder.warning(
+      what,
+      impact,
+      differ(running) ? FINISH : fix('install this command in the version that the cluster runs'),
+    );
   } else {
     const impact =
       'any two parts may be one minor version apart: beyond that, one may ignore or quarantine what another reports';
@@ -145,8 +140,6 @@ export function runningParts(pods: readonly SystemPod[]) {
   const counts = new Map<string, Running>();
   const unknown = new Set<string>();
   for (const { spec, status } of pods) {
-    const isReady =
-      status?.conditions?.some((condition) => condition.type === 'Ready' && condition.status === 'True') === true;
     for (const { name, image } of [...(spec.initContainers ?? []), ...spec.containers]) {
       const part = PARTS[name];
       if (part === undefined || image == null || !IMAGES.test(image)) continue;
@@ -155,7 +148,7 @@ export function runningParts(pods: readonly SystemPod[]) {
       else {
         const key = `${part} ${version}`;
         const { pods: before, ready } = counts.get(key) ?? { pods: 0, ready: 0 };
-        counts.set(key, { part, version, pods: before + 1, ready: ready + Number(isReady) });
+        counts.set(key, { part, version, pods: before + 1, ready: ready + Number(isReady(status?.conditions)) });
       }
     }
   }

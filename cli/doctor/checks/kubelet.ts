@@ -2,10 +2,11 @@ import { hostsOf, type ReportedHost } from '../../../diagnosis/hosts.ts';
 import { countText, cpusAre } from '../../../model/amounts.ts';
 import { splitCores, unevenCore } from '../../../model/host.ts';
 import { behaviourOf } from '../../../model/kubelet/versions.ts';
+import { groupBy } from '../../../model/lists.ts';
 import { SCHEDULABLE_LABEL } from '../../../model/names.ts';
 import { someNames } from '../../support/terminal.ts';
 import type { DoctorFacts } from '../facts/facts.ts';
-import { type AreaReport, createAreaRecorder } from './finding.ts';
+import { affecting, areaCheck } from './finding.ts';
 
 export const TOPOLOGY_CONDITION = 'KubeletTopologyAgrees';
 
@@ -13,10 +14,20 @@ const NO_DO = `remove the label ${SCHEDULABLE_LABEL} from these nodes, or`;
 
 interface Rule {
   readonly applies: (host: ReportedHost) => string | undefined;
-  readonly severity: 'error' | 'warning';
+  /** Default: warning. */
+  readonly severity?: 'error';
   readonly why: string;
   readonly todo: string;
 }
+
+export const SHARED_CORES = {
+  why: 'VMs that did not opt in to whole cores share cores with other VMs there',
+  todo: 'set cpuManagerPolicyOptions: {full-pcpus-only: "true"}',
+};
+export const NOT_NEAR = {
+  why: 'the kubelet does not keep a VM’s CPUs near its network',
+  todo: 'set topologyManagerPolicy: restricted (docs/tasks/install.md#1-configure-the-kubelets)',
+};
 
 const MAX_NAMED_CORES = 4;
 
@@ -37,13 +48,11 @@ function mayHang(node: ReportedHost): boolean {
 const RULES: readonly Rule[] = [
   {
     applies: ({ host: { kubelet } }) => ('unpredictable' in kubelet ? kubelet.unpredictable : undefined),
-    severity: 'warning',
     why: 'the extender cannot predict the kubelet and only counts CPUs: the kubelet may reject VMs',
     todo: 'use a kubelet version and options that Plumbline predicts (docs/reference/compatibility.md#predicted-kubelets)',
   },
   {
     applies: ({ status }) => (status.cpuManager.policy === 'static' ? undefined : 'CPU manager policy none'),
-    severity: 'warning',
     why: 'VMs with dedicated CPUs cannot run there',
     todo: `${NO_DO} set cpuManagerPolicy: static`,
   },
@@ -52,23 +61,18 @@ const RULES: readonly Rule[] = [
       status.cpuManager.policy === 'static' && !host.wholeCoresOnly && host.host.threadsPerCore > 1
         ? 'the option full-pcpus-only is off'
         : undefined,
-    severity: 'warning',
-    why: 'VMs that did not opt in to whole cores share cores with other VMs there',
-    todo: 'set cpuManagerPolicyOptions: {full-pcpus-only: "true"}',
+    ...SHARED_CORES,
   },
   {
     applies: ({ status, host }) =>
       (status.topologyManager?.policy ?? 'none') === 'none' && host.host.cells.length > 1
         ? 'topology manager policy none'
         : undefined,
-    severity: 'warning',
-    why: 'the kubelet does not keep a VM’s CPUs near its network',
-    todo: 'set topologyManagerPolicy: restricted (docs/tasks/install.md#1-configure-the-kubelets)',
+    ...NOT_NEAR,
   },
   {
     applies: ({ status }) =>
       status.conditions?.find(({ type, status: is }) => type === TOPOLOGY_CONDITION && is === 'False')?.message,
-    severity: 'warning',
     why: 'the extender predicts the cores that the kubelet counts: it may give out CPUs of different cores as one, and reserved CPUs with them',
     todo: 'compare with plumbline topology on the node; a kernel and firmware that report a core_id for each core, a physical_package_id and a NUMA node for each CPU solve it',
   },
@@ -90,7 +94,6 @@ const RULES: readonly Rule[] = [
   },
   {
     applies: (node) => (splitsCore(node) && !mayHang(node) ? splitText(node) : undefined),
-    severity: 'warning',
     why: 'the other threads of these cores are in no whole core; where the kubelet distributes CPUs or cores differ, it gives them out singly, and the extender refuses such placements',
     todo: 'reserve all threads of a core (reservedSystemCPUs)',
   },
@@ -112,34 +115,29 @@ const RULES: readonly Rule[] = [
   },
 ];
 
-export function checkKubelets({ topologies, nodes }: DoctorFacts): AreaReport {
-  const recorder = createAreaRecorder('kubelet');
+export const checkKubelets = areaCheck('kubelet', (recorder, { topologies, nodes }: DoctorFacts) => {
   const { hosts, unusable } = hostsOf(recorder.value(topologies, 'NodeTopologies') ?? []);
-  const workers = new Set(
-    nodes
-      .filter(({ metadata }) => metadata.labels?.[SCHEDULABLE_LABEL] !== 'false')
-      .map(({ metadata }) => metadata.name ?? ''),
-  );
-  const relevant = hosts.filter(({ name }) => workers.has(name));
-  for (const { applies, severity, why, todo } of RULES) {
-    const groups = new Map<string, string[]>();
-    for (const host of relevant) {
-      const text = applies(host);
-      if (text !== undefined) groups.set(text, [...(groups.get(text) ?? []), host.name]);
-    }
-    for (const [text, names] of groups) {
-      recorder[severity](`${text} on ${countText(names.length, 'node')}: ${someNames(names)}`, why, todo, {
-        objects: names.map((name) => `node/${name}`),
-      });
+  const workers = nodes.filter(({ metadata }) => metadata.labels?.[SCHEDULABLE_LABEL] !== 'false');
+  const names = new Set(workers.map(({ metadata }) => metadata.name));
+  const relevant = hosts.filter(({ name }) => names.has(name));
+  for (const { applies, severity = 'warning', why, todo } of RULES) {
+    const faults = relevant.map((host) => ({ name: host.name, text: applies(host) ?? '' }));
+    for (const [text, group] of groupBy(faults, ({ text }) => text)) {
+      if (text === '') continue;
+      const affected = group.map(({ name }) => name);
+      const what = `${text} on ${countText(affected.length, 'node')}: ${someNames(affected)}`;
+      recorder[severity](what, why, todo, affecting('node', affected));
     }
   }
   for (const [name, why] of unusable) {
-    recorder.error(`node ${name}: ${why}`, 'the node counts as one without a report', 'read the log of its agent', {
-      objects: [`node/${name}`],
-      cause: 'bad-report',
-    });
+    const details = affecting('node', [name], { cause: 'bad-report' });
+    recorder.error(
+      `node ${name}: ${why}`,
+      'the node counts as one without a report',
+      'read the log of its agent',
+      details,
+    );
   }
   const versions = [...new Set(relevant.map(({ status }) => status.kubeletVersion ?? 'unknown'))].sort();
   if (relevant.length > 0) recorder.checked(`${countText(relevant.length, 'kubelet')}, ${versions.join(', ')}`);
-  return recorder.report;
-}
+});

@@ -3,10 +3,9 @@ import { EMPTY_CONTEXT } from '../../../model/networks/context.ts';
 import { classifyNad, nadFacts } from '../../../model/networks/nad.ts';
 import { someNames } from '../../support/terminal.ts';
 import type { DoctorFacts } from '../facts/facts.ts';
-import { type AreaRecorder, type AreaReport, createAreaRecorder } from './finding.ts';
+import { type AreaRecorder, affecting, areaCheck } from './finding.ts';
 
-export function checkNetworks({ nads, topologies }: DoctorFacts): AreaReport {
-  const recorder = createAreaRecorder('networks');
+export const checkNetworks = areaCheck('networks', (recorder, { nads, topologies }: DoctorFacts) => {
   const reported = new Set(
     (topologies.value ?? []).flatMap(({ status }) => (status?.physnets ?? []).map(({ name }) => name)),
   );
@@ -29,8 +28,7 @@ export function checkNetworks({ nads, topologies }: DoctorFacts): AreaReport {
   noteBroken(recorder, [...refused.keys()], someNames([...refused.values()]), 'pods on it stay in ContainerCreating');
   if (all)
     recorder.checked(`${countText(all.length, 'definition')}, physnets ${[...reported].sort().join(', ') || 'none'}`);
-  return recorder.report;
-}
+});
 
 function noteUnknown(recorder: AreaRecorder, unknown: ReadonlyMap<string, readonly string[]>): void {
   for (const [physnet, names] of unknown) {
@@ -38,13 +36,12 @@ function noteUnknown(recorder: AreaRecorder, unknown: ReadonlyMap<string, readon
       `no node has physnet ${physnet}, which ${someNames(names)} ${names.length === 1 ? 'leads' : 'lead'} to`,
       'Plumbline aligns no VM with it, because its NUMA node is unknown',
       'check ovn-bridge-mappings on the nodes, the network map of the agents, and the name in the definition',
-      { objects: names.map((name) => `network-attachment-definition/${name}`) },
+      affecting('network-attachment-definition', names),
     );
   }
 }
 
 function noteBroken(recorder: AreaRecorder, names: readonly string[], what: string, impact: string): void {
-  if (names.length === 0) return;
-  const objects = names.map((name) => `network-attachment-definition/${name}`);
-  recorder.error(what, impact, 'correct spec.config', { objects });
+  if (names.length > 0)
+    recorder.error(what, impact, 'correct spec.config', affecting('network-attachment-definition', names));
 }

@@ -15,11 +15,10 @@ import { CPU_MASK_START_ANNOTATION } from '../../../model/names.ts';
 import { electionFacts } from '../../extender/ask.ts';
 import { someNames } from '../../support/terminal.ts';
 import type { DoctorFacts } from '../facts/facts.ts';
-import { type AreaRecorder, type AreaReport, createAreaRecorder, fix } from './finding.ts';
+import { type AreaRecorder, affecting, areaCheck, fix } from './finding.ts';
 
-export function checkPods(facts: DoctorFacts): AreaReport {
+export const checkPods = areaCheck('pods', (recorder, facts: DoctorFacts) => {
   const { launchers, nodes, rejections } = facts;
-  const recorder = createAreaRecorder('pods');
   const all = recorder.value(launchers, 'launchers') ?? [];
   const live = all.filter(({ status }) => !['Failed', 'Succeeded'].includes(status?.phase ?? ''));
   noteStates(recorder, statesOf(facts, live));
@@ -32,11 +31,10 @@ export function checkPods(facts: DoctorFacts): AreaReport {
       `${countText(cordoned.length, 'node')} cordoned: ${someNames(cordoned)}`,
       'no new VM starts there',
       fix('uncordon when the maintenance is done', kubectl('uncordon', ...cordoned)),
-      { objects: cordoned.map((name) => `node/${name}`) },
+      affecting('node', cordoned),
     );
   }
-  return recorder.report;
-}
+});
 
 /** The impact of a state of VMs, if its text does not include it. */
 const IMPACT: Partial<Readonly<Record<Reason, string>>> = {
@@ -58,8 +56,6 @@ const IMPACT: Partial<Readonly<Record<Reason, string>>> = {
 export const podNames = (pods: readonly ExplainedPod[]) =>
   pods.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`);
 
-export const podObjects = (pods: readonly ExplainedPod[]) => podNames(pods).map((name) => `pod/${name}`);
-
 const nodesOf = (pods: readonly ExplainedPod[]) => [
   ...new Set(pods.flatMap(({ spec }) => (spec.nodeName ? [`node/${spec.nodeName}`] : []))),
 ];
@@ -78,7 +74,7 @@ function noteStates(recorder: AreaRecorder, states: ReadonlyMap<ExplainedPod, Vm
         first.remedies.map(({ text }) => text).join('; or ') || 'get the details of each',
         ...first.remedies.flatMap(({ commands }) => commands),
       ),
-      { objects: podObjects(pods), state: { reason, remedies: first.remedies, nodes: nodesOf(pods) } },
+      affecting('pod', podNames(pods), { state: { reason, remedies: first.remedies, nodes: nodesOf(pods) } }),
     );
   }
 }
@@ -116,7 +112,7 @@ function noteRejected(recorder: AreaRecorder, all: readonly ExplainedPod[], even
       ...pods.slice(0, 1).map((pod) => plumbline('explain', ...vmOf(pod))),
       plumbline('doctor', 'extender'),
     ),
-    { objects: pods.map((name) => `pod/${name}`) },
+    affecting('pod', pods),
   );
 }
 
@@ -144,8 +140,7 @@ function vmOf(launcher: string): string[] {
 
 /** The state of each VM, by the launcher in which its guest runs or is to run. */
 function statesOf(facts: DoctorFacts, launchers: readonly ExplainedPod[]): Map<ExplainedPod, VmState> {
-  const { nodes, topologies, agents, machines, instances, migrations, cannotEvict, schedulerElection, extender, now } =
-    facts;
+  const { nodes, topologies, agents, machines, instances, migrations, schedulerElection, extender, now } = facts;
   const vms = vmsOf({
     nodes,
     hosts: topologies.missing === 'forbidden' ? undefined : hostsOf(topologies.value ?? []).hosts,
@@ -159,7 +154,7 @@ function statesOf(facts: DoctorFacts, launchers: readonly ExplainedPod[]): Map<E
       extenderAway: extender.missing === 'silent' ? extender.why : undefined,
     },
     now,
-    events: cannotEvict.value,
+    events: facts.cannotEvict.value,
     rejections: facts.rejections.value,
   });
   return new Map(

@@ -3,20 +3,13 @@ import { DPU_LEASE_NAMESPACE } from '../../../model/names.ts';
 import { someNames } from '../../support/terminal.ts';
 import { featureGates } from '../facts/objects.ts';
 import type { KubeletSettings, PreflightFacts } from '../facts/preflight.ts';
-import { type AreaRecorder, type AreaReport, createAreaRecorder } from './finding.ts';
+import { type AreaRecorder, affecting, areaCheck, minorOf } from './finding.ts';
+import { NOT_NEAR, SHARED_CORES } from './kubelet.ts';
 
 /** Minor versions of Kubernetes 1 that this version was tested with: docs/reference/versions.md. */
 const KUBERNETES = { oldest: 33, newest: 37 } as const;
 
-interface Product {
-  readonly name: string;
-  readonly group: string;
-  readonly severity: 'error' | 'warning';
-  readonly impact: string;
-  readonly todo: string;
-}
-
-export const PRODUCTS: readonly Product[] = [
+export const PRODUCTS = [
   {
     name: 'cert-manager',
     group: 'cert-manager.io',
@@ -45,37 +38,29 @@ export const PRODUCTS: readonly Product[] = [
     impact: 'the component monitoring cannot be applied; the daemons still serve metrics',
     todo: 'omit the component monitoring, or install the operator first',
   },
-];
+] as const;
 
-const SETTINGS: readonly {
-  readonly applies: (settings: KubeletSettings) => boolean;
-  readonly what: string;
-  readonly impact: string;
-  readonly todo: string;
-}[] = [
+const SETTINGS = [
   {
-    applies: ({ cpuManagerPolicy }) => cpuManagerPolicy !== 'static',
+    applies: ({ cpuManagerPolicy }: KubeletSettings) => cpuManagerPolicy !== 'static',
     what: 'CPU manager policy none',
-    impact: 'VMs with dedicated CPUs cannot run there',
+    why: 'VMs with dedicated CPUs cannot run there',
     todo: 'set cpuManagerPolicy: static on nodes for such VMs (docs/tasks/install.md#requirements)',
   },
   {
-    applies: ({ cpuManagerPolicy, cpuManagerPolicyOptions }) =>
+    applies: ({ cpuManagerPolicy, cpuManagerPolicyOptions }: KubeletSettings) =>
       cpuManagerPolicy === 'static' && cpuManagerPolicyOptions['full-pcpus-only'] !== 'true',
     what: 'the option full-pcpus-only is off',
-    impact: 'VMs that did not opt in to whole cores share cores with other VMs there',
-    todo: 'set cpuManagerPolicyOptions: {full-pcpus-only: "true"}',
+    ...SHARED_CORES,
   },
   {
-    applies: ({ topologyManagerPolicy }) => topologyManagerPolicy === 'none',
+    applies: ({ topologyManagerPolicy }: KubeletSettings) => topologyManagerPolicy === 'none',
     what: 'topology manager policy none',
-    impact: 'the kubelet does not keep a VM’s CPUs near its network',
-    todo: 'set topologyManagerPolicy: restricted (docs/tasks/install.md#1-configure-the-kubelets)',
+    ...NOT_NEAR,
   },
 ];
 
-export function checkPreflight(facts: PreflightFacts): AreaReport {
-  const recorder = createAreaRecorder('preflight');
+export const checkPreflight = areaCheck('preflight', (recorder, facts: PreflightFacts) => {
   checkVersion(recorder, facts);
   for (const { name, group, severity, impact, todo } of PRODUCTS) {
     if (facts.groups.has(group)) recorder.checked(name);
@@ -98,21 +83,17 @@ export function checkPreflight(facts: PreflightFacts): AreaReport {
       'install as a user with the role cluster-admin: Kubernetes lets a user grant only the permissions that the user has',
     );
   } else recorder.checked('you may create every object of the manifests');
-  return recorder.report;
-}
+});
 
 function checkVersion(recorder: AreaRecorder, { version }: PreflightFacts): void {
   const apiVersion = recorder.value(version, 'the API server’s version');
-  const [, minor] = /^v?1\.(\d+)\b/.exec(apiVersion ?? '') ?? [];
-  if (apiVersion === undefined || minor === undefined) return;
-  if (Number(minor) < KUBERNETES.oldest) {
+  const minor = minorOf(apiVersion ?? '');
+  if (minor === undefined) return;
+  if (minor < KUBERNETES.oldest) {
+    const what = `Kubernetes ${apiVersion} is older than 1.${KUBERNETES.oldest}`;
     const impact = 'agents may fail to read the kubelet’s settings, and the API server may reject policies';
-    recorder.error(
-      `Kubernetes ${apiVersion} is older than 1.${KUBERNETES.oldest}`,
-      impact,
-      'upgrade the cluster first',
-    );
-  } else if (Number(minor) > KUBERNETES.newest) {
+    recorder.error(what, impact, 'upgrade the cluster first');
+  } else if (minor > KUBERNETES.newest) {
     recorder.warning(
       `Kubernetes ${apiVersion} is newer than 1.${KUBERNETES.newest}, the newest that this version supports`,
       'the extender only counts CPUs for kubelets that it does not know',
@@ -148,11 +129,11 @@ const UNREAD = { forbidden: 'you may not get nodes/proxy', absent: 'the kubelet 
 function checkSettings(recorder: AreaRecorder, { nodes, kubelets }: PreflightFacts): void {
   const all = recorder.value(nodes, 'nodes');
   const read = [...kubelets].flatMap(([name, { value }]) => (value === undefined ? [] : [[name, value] as const]));
-  for (const { applies, what, impact, todo } of SETTINGS) {
+  for (const { applies, what, why, todo } of SETTINGS) {
     const names = read.filter(([, settings]) => applies(settings)).map(([name]) => name);
     if (names.length === 0) continue;
-    const objects = names.map((name) => `node/${name}`);
-    recorder.warning(`${what} on ${countText(names.length, 'node')}: ${someNames(names)}`, impact, todo, { objects });
+    const where = `${countText(names.length, 'node')}: ${someNames(names)}`;
+    recorder.warning(`${what} on ${where}`, why, todo, affecting('node', names));
   }
   if (read.length > 0) recorder.checked(`${countText(read.length, 'kubelet')} queried`);
   for (const missing of ['forbidden', 'absent'] as const) {

@@ -7,10 +7,9 @@ import { someNames } from '../../support/terminal.ts';
 import type { DoctorFacts } from '../facts/facts.ts';
 import { featureGates, type WebhookConfiguration } from '../facts/objects.ts';
 import { RENEW } from './certificates.ts';
-import { type AreaRecorder, type AreaReport, BREAK_GLASS, createAreaRecorder, fix, inSystem } from './finding.ts';
+import { type AreaRecorder, areaCheck, BREAK_GLASS, fix, inSystem } from './finding.ts';
 import { applyAgain } from './installed.ts';
 
-const OURS = WEBHOOK;
 /** The match condition of entries that become active when the webhook works: manifests/base/webhook/required.yaml. */
 const GATED = 'required';
 type Webhook = WebhookConfiguration['webhooks'][number];
@@ -20,33 +19,31 @@ const isOurs = ({ metadata }: WebhookConfiguration) => metadata.name?.startsWith
 const AS_WITHOUT =
   'VMs start as without Plumbline: no padding, no alignment with networks, no pinning before the guest runs';
 
-export function checkWebhook(facts: DoctorFacts): AreaReport {
+export const checkWebhook = areaCheck('webhook', (recorder, facts: DoctorFacts) => {
   const { mutating, validating, endpoints } = facts;
-  const recorder = createAreaRecorder('webhook');
   const mutators = recorder.value(mutating, 'MutatingWebhookConfigurations') ?? [];
   const validators = recorder.value(validating, 'ValidatingWebhookConfigurations') ?? [];
-  const ourConfiguration = mutators.find(({ metadata }) => metadata.name === OURS);
+  const ourConfiguration = mutators.find(({ metadata }) => metadata.name === WEBHOOK);
   const launcher = ourConfiguration?.webhooks.find(({ name }) => name === LAUNCHER_WEBHOOK);
   for (const { webhooks } of [...mutators, ...validators].filter(isOurs)) {
     for (const webhook of webhooks) checkOne(recorder, webhook);
   }
   if (ourConfiguration && launcher) checkOrder(recorder, facts, launcher);
   const slices = recorder.value(endpoints, `EndpointSlices of ${NAMESPACE}`);
-  const serving = slices?.filter(({ metadata }) => metadata.labels?.['kubernetes.io/service-name'] === OURS) ?? [];
+  const serving = slices?.filter(({ metadata }) => metadata.labels?.['kubernetes.io/service-name'] === WEBHOOK) ?? [];
   const ready = serving.flatMap((slice) => slice.endpoints).filter(({ conditions }) => conditions?.ready !== false);
   const called = checkRequired(recorder, facts, launcher, ready.length);
   if (ourConfiguration && serving.length > 0 && ready.length === 0) {
     recorder.error(
-      `no replica of ${OURS} is ready`,
+      `no replica of ${WEBHOOK} is ready`,
       called ? 'the API server cannot create launchers that use Plumbline: the webhook does not answer' : AS_WITHOUT,
-      fix('find out why', inSystem('get', 'pods'), inSystem('logs', `deploy/${OURS}`)),
+      fix('find out why', inSystem('get', 'pods'), inSystem('logs', `deploy/${WEBHOOK}`)),
       { cause: 'webhook-away', ...(called && { meanwhile: BREAK_GLASS }) },
     );
   } else if (ready.length > 0) recorder.checked(`${countText(ready.length, 'replica')} ready`);
   if (launcher && called) checkReview(recorder, facts);
   checkAlignCpus(recorder, facts);
-  return recorder.report;
-}
+});
 
 /** The API server has just called it, over the network and with the certificate that it presents. */
 function checkReview(recorder: AreaRecorder, { review }: DoctorFacts): void {
@@ -56,8 +53,8 @@ function checkReview(recorder: AreaRecorder, { review }: DoctorFacts): void {
     const { webhook, why } = review;
     const hangs = /deadline exceeded|timeout|timed out/i.test(why);
     const todo = hangs
-      ? fix('restart its pods if they hang', inSystem('rollout', 'restart', `deployment/${OURS}`))
-      : fix('find out why', inSystem('get', 'pods', '-o', 'wide'), inSystem('logs', `deploy/${OURS}`));
+      ? fix('restart its pods if they hang', inSystem('rollout', 'restart', `deployment/${WEBHOOK}`))
+      : fix('find out why', inSystem('get', 'pods', '-o', 'wide'), inSystem('logs', `deploy/${WEBHOOK}`));
     const cause = /x509|certificate/i.test(why) ? 'certificate' : 'webhook-away';
     recorder.error(
       `the API server calls webhook ${webhook} without success: ${oneLine(why)}`,
@@ -68,30 +65,22 @@ function checkReview(recorder: AreaRecorder, { review }: DoctorFacts): void {
   }
 }
 
-function checkRequired(
-  recorder: AreaRecorder,
-  facts: DoctorFacts,
-  launcher: Webhook | undefined,
-  ready: number,
-): boolean {
+/** Whether the API server calls the webhook. @param ready replicas */
+function checkRequired(recorder: AreaRecorder, facts: DoctorFacts, launcher: Webhook | undefined, ready: number) {
   const { webhookRequired } = facts;
   if (!launcher?.matchConditions?.some(({ name }) => name === GATED)) return true;
-  const { text, commands } = applyAgain(facts);
-  const switchedOn = fix(
-    `${text} once the webhook works; it switches itself on`,
-    inSystem('logs', `deploy/${OURS}`),
-    ...commands,
-  );
+  const logs = inSystem('logs', `deploy/${WEBHOOK}`);
   if (webhookRequired.missing === 'absent') {
+    const { text, commands } = applyAgain(facts);
+    const switchedOn = fix(`${text} once the webhook works; it switches itself on`, logs, ...commands);
     const fault = `the webhooks are switched off: there is no RoleBinding ${WEBHOOK_REQUIRED} in ${NAMESPACE}`;
     recorder.warning(fault, AS_WITHOUT, switchedOn);
     return false;
   }
   const subjects = recorder.value(webhookRequired, `RoleBinding ${WEBHOOK_REQUIRED}`)?.subjects;
-  if (subjects === undefined || subjects.some(({ name }) => name === OURS)) return true;
-  const reach = fix('find out what it waits for', inSystem('logs', `deploy/${OURS}`));
-  const what = `the webhooks are not switched on: the API server has not reached ${OURS} yet`;
-  if (ready > 0) recorder.error(what, AS_WITHOUT, reach, { cause: 'webhook-away' });
+  if (subjects === undefined || subjects.some(({ name }) => name === WEBHOOK)) return true;
+  const what = `the webhooks are not switched on: the API server has not reached ${WEBHOOK} yet`;
+  if (ready > 0) recorder.error(what, AS_WITHOUT, fix('find out what it waits for', logs), { cause: 'webhook-away' });
   return false;
 }
 
@@ -118,7 +107,9 @@ function checkOrder(recorder: AreaRecorder, facts: DoctorFacts, launcher: Webhoo
   const validators = facts.validating.value ?? [];
   const later = (facts.mutating.value ?? []).filter(
     (configuration) =>
-      !isOurs(configuration) && (configuration.metadata.name ?? '') > OURS && configuration.webhooks.some(seesNewPods),
+      !isOurs(configuration) &&
+      (configuration.metadata.name ?? '') > WEBHOOK &&
+      configuration.webhooks.some(seesNewPods),
   );
   if (later.length === 0) {
     recorder.checked('no other webhook changes pods after it');
@@ -128,13 +119,13 @@ function checkOrder(recorder: AreaRecorder, facts: DoctorFacts, launcher: Webhoo
   const caught = validators.some(({ webhooks }) => webhooks.some(({ name }) => name === FINAL_WEBHOOK));
   if (launcher.reinvocationPolicy !== 'IfNeeded') {
     recorder.warning(
-      `${someNames(names)} change pods after ${OURS}, which is not called again`,
+      `${someNames(names)} change pods after ${WEBHOOK}, which is not called again`,
       'a container that they add may cost a launcher its dedicated CPUs or its whole cores',
       'set reinvocationPolicy: IfNeeded on launcher.plumbline.dev, as in the manifests',
     );
   } else if (!caught) {
     recorder.warning(
-      `${someNames(names)} change pods after ${OURS}, and final.plumbline.dev is missing`,
+      `${someNames(names)} change pods after ${WEBHOOK}, and final.plumbline.dev is missing`,
       'only the kubelet notices if they break a launcher',
       applyAgain(facts),
     );
@@ -150,12 +141,13 @@ function seesNewPods({ rules }: Webhook): boolean {
 }
 
 const GATE = 'AlignCPUs';
+const WITHOUT_PADDING = 'KubeVirt pads no VM, and no VM opts in to whole cores through it';
+const ANNOTATE = 'annotate the VMs: docs/get-started/migration.md#from-aligncpus';
 const PODS = [LAUNCHER_WEBHOOK, FINAL_WEBHOOK];
 
 /** KubeVirt's own padding: its gate and its annotation only work together, and the webhook must get these launchers. */
 export function checkAlignCpus(recorder: AreaRecorder, facts: DoctorFacts): void {
-  const { kubevirts } = facts;
-  for (const kubevirt of recorder.value(kubevirts, 'KubeVirt objects') ?? []) {
+  for (const kubevirt of recorder.value(facts.kubevirts, 'KubeVirt objects') ?? []) {
     const gate = featureGates(kubevirt).includes(GATE);
     const annotated = kubevirt.metadata.annotations?.[EVEN_PARITY_ANNOTATION] !== undefined;
     const name = `kubevirt/${kubevirt.metadata.name ?? ''}`;
@@ -163,15 +155,15 @@ export function checkAlignCpus(recorder: AreaRecorder, facts: DoctorFacts): void
     else if (annotated) {
       recorder.warning(
         `${name} has the annotation ${EVEN_PARITY_ANNOTATION} without the feature gate ${GATE}`,
-        'KubeVirt ignores the annotation: it pads no VM, and no VM opts in to whole cores through it',
-        `add ${GATE} to its featureGates, or annotate the VMs: docs/get-started/migration.md#from-aligncpus`,
+        `KubeVirt ignores the annotation: ${WITHOUT_PADDING}`,
+        `add ${GATE} to its featureGates, or ${ANNOTATE}`,
         { objects: [name] },
       );
     } else if (gate) {
       recorder.warning(
         `${name} has the feature gate ${GATE} without the annotation ${EVEN_PARITY_ANNOTATION}`,
-        'the gate alone has no effect: KubeVirt pads no VM, and no VM opts in to whole cores through it',
-        'add the annotation to it, or annotate the VMs: docs/get-started/migration.md#from-aligncpus',
+        `the gate alone has no effect: ${WITHOUT_PADDING}`,
+        `add the annotation to it, or ${ANNOTATE}`,
         { objects: [name] },
       );
     }

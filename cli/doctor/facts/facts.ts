@@ -3,43 +3,21 @@ import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import { NODE_TOPOLOGIES_PATH } from '../../../kube/cluster-view/node-topologies.ts';
 import { nodeTopology } from '../../../kube/node-topology.ts';
 import { REJECTIONS } from '../../../model/kubelet/provider.ts';
-import {
-  FULL_PCPUS_ANNOTATION,
-  FULL_PCPUS_ONLY,
-  LAUNCHER_WEBHOOK,
-  NAMESPACE,
-  PREDICTION_DIFFERS,
-  SCHEDULER,
-  SERVICE,
-  WEBHOOK,
-  WEBHOOK_REQUIRED,
-} from '../../../model/names.ts';
+import * as names from '../../../model/names.ts';
 import { COMPUTE } from '../../../model/shapes.ts';
 import packageJson from '../../../package.json' with { type: 'json' };
 import { askInCluster, readElection, SCHEDULER_LEASE, type SilentExtender } from '../../extender/ask.ts';
 import type { ClusterAccess } from '../../support/cluster.ts';
 import { eventsOf, INSTANCES, LAUNCHERS, MACHINES, MIGRATIONS, NETWORKS, NODES } from '../../support/kinds.ts';
 import { type Read, readAgentLeases, readAll, readOne, settled, tolerant } from '../../support/lists.ts';
-import {
-  apiVersion,
-  deployment,
-  type ExtenderState,
-  endpointSlice,
-  extenderState,
-  installedNamespace,
-  kubevirt,
-  roleBinding,
-  type SystemPod,
-  schedulerPod,
-  systemPod,
-  tlsSecret,
-  webhookConfiguration,
-} from './objects.ts';
+import * as objects from './objects.ts';
 
 export type DoctorFacts = Awaited<ReturnType<typeof readFacts>>;
 
-const SECRETS = `/api/v1/namespaces/${NAMESPACE}/secrets`;
+const SECRETS = `/api/v1/namespaces/${names.NAMESPACE}/secrets`;
 const KUBE_SYSTEM_PODS = '/api/v1/namespaces/kube-system/pods';
+const ROLE_BINDINGS = `/apis/rbac.authorization.k8s.io/v1/namespaces/${names.NAMESPACE}/rolebindings`;
+const OF_EXTENDERS = `app.kubernetes.io/name=${names.SERVICE}`;
 const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
 
 /** Reads everything concurrently. Only nodes must be readable. @throws KubeError @param now milliseconds since 1970 */
@@ -47,32 +25,29 @@ export async function readFacts(cluster: ClusterAccess, now: number) {
   const { client } = cluster;
   const list = <T>(path: string, schema: Parameters<typeof readAll<T>>[2], query = {}): Promise<Read<readonly T[]>> =>
     tolerant(readAll(client, path, schema, query));
-  const systemPods = list(`/api/v1/namespaces/${NAMESPACE}/pods`, systemPod);
+  const systemPods = list(`/api/v1/namespaces/${names.NAMESPACE}/pods`, objects.systemPod);
   const presented = systemPods.then((pods) => presentedCertificates(cluster, pods));
   const object = <T>(path: string, schema: Parameters<typeof readOne<T>>[2]) => tolerant(readOne(client, path, schema));
   const facts = await settled({
     nodes: readAll(client, ...NODES),
     topologies: list(NODE_TOPOLOGIES_PATH, nodeTopology),
     agents: tolerant(readAgentLeases(client, now)),
-    mutating: list(`${ADMISSION}/mutatingwebhookconfigurations`, webhookConfiguration),
-    validating: list(`${ADMISSION}/validatingwebhookconfigurations`, webhookConfiguration),
-    webhookRequired: object(
-      `/apis/rbac.authorization.k8s.io/v1/namespaces/${NAMESPACE}/rolebindings/${WEBHOOK_REQUIRED}`,
-      roleBinding,
-    ),
-    namespace: object(`/api/v1/namespaces/${NAMESPACE}`, installedNamespace),
-    endpoints: list(`/apis/discovery.k8s.io/v1/namespaces/${NAMESPACE}/endpointslices`, endpointSlice),
-    webhookSecret: object(`${SECRETS}/plumbline-webhook-tls`, tlsSecret),
-    deployments: list(`/apis/apps/v1/namespaces/${NAMESPACE}/deployments`, deployment),
+    mutating: list(`${ADMISSION}/mutatingwebhookconfigurations`, objects.webhookConfiguration),
+    validating: list(`${ADMISSION}/validatingwebhookconfigurations`, objects.webhookConfiguration),
+    webhookRequired: object(`${ROLE_BINDINGS}/${names.WEBHOOK_REQUIRED}`, objects.roleBinding),
+    namespace: object(`/api/v1/namespaces/${names.NAMESPACE}`, objects.installedNamespace),
+    endpoints: list(`/apis/discovery.k8s.io/v1/namespaces/${names.NAMESPACE}/endpointslices`, objects.endpointSlice),
+    webhookSecret: object(`${SECRETS}/plumbline-webhook-tls`, objects.tlsSecret),
+    deployments: list(`/apis/apps/v1/namespaces/${names.NAMESPACE}/deployments`, objects.deployment),
     systemPods,
     review: reviewLauncher(client),
     presented,
     schedulerElection: tolerant(readElection(client, SCHEDULER_LEASE, now)),
-    apiVersion: tolerant(readOne(client, '/version', apiVersion).then((version) => version?.gitVersion)),
+    apiVersion: tolerant(readOne(client, '/version', objects.apiVersion).then((version) => version?.gitVersion)),
     extender: extenderSays(cluster),
-    schedulers: list(KUBE_SYSTEM_PODS, schedulerPod, { labelSelector: 'component=kube-scheduler' }),
-    extenderPods: list(KUBE_SYSTEM_PODS, schedulerPod, { labelSelector: `app.kubernetes.io/name=${SERVICE}` }),
-    kubevirts: list('/apis/kubevirt.io/v1/kubevirts', kubevirt),
+    schedulers: list(KUBE_SYSTEM_PODS, objects.schedulerPod, { labelSelector: 'component=kube-scheduler' }),
+    extenderPods: list(KUBE_SYSTEM_PODS, objects.schedulerPod, { labelSelector: OF_EXTENDERS }),
+    kubevirts: list('/apis/kubevirt.io/v1/kubevirts', objects.kubevirt),
     nads: list(...NETWORKS),
     launchers: list(...LAUNCHERS),
     machines: list(...MACHINES),
@@ -82,18 +57,18 @@ export async function readFacts(cluster: ClusterAccess, now: number) {
     rejections: tolerant(
       Promise.all(REJECTIONS.map((reason) => readAll(client, ...eventsOf(reason)))).then((lists) => lists.flat()),
     ),
-    differences: list(...eventsOf(PREDICTION_DIFFERS)),
+    differences: list(...eventsOf(names.PREDICTION_DIFFERS)),
   });
   return { now, command: packageJson.version, ...facts };
 }
 
-type ExtenderFact = Read<ExtenderState> | (SilentExtender & { readonly value?: undefined });
+type ExtenderFact = Read<objects.ExtenderState> | (SilentExtender & { readonly value?: undefined });
 
 /** The state that the extender reports, on the same path as for `explain`. */
 async function extenderSays(cluster: ClusterAccess): Promise<ExtenderFact> {
   const response = await askInCluster(cluster, {});
   if ('missing' in response) return response;
-  const state = extenderState.safeParse(response.answer);
+  const state = objects.extenderState.safeParse(response.answer);
   if (state.success) return { value: state.data };
   const failure = 'its answer is not that of an extender';
   return { missing: 'silent', why: `the extender did not answer (${failure})`, failure };
@@ -103,10 +78,10 @@ async function extenderSays(cluster: ClusterAccess): Promise<ExtenderFact> {
 export type Way = 'sidecar' | 'loopback' | 'none' | 'unknown';
 
 export function wayOf({ deployments, schedulerElection, extenderPods }: DoctorFacts): Way {
-  const names = deployments.value?.map(({ metadata }) => metadata.name);
-  if (names?.includes(SCHEDULER)) return 'sidecar';
+  const deployed = deployments.value?.map(({ metadata }) => metadata.name);
+  if (deployed?.includes(names.SCHEDULER)) return 'sidecar';
   if ((extenderPods.value?.length ?? 0) > 0) return 'loopback';
-  if (names !== undefined) return 'none';
+  if (deployed !== undefined) return 'none';
   return schedulerElection.value === undefined ? 'unknown' : 'sidecar';
 }
 
@@ -122,6 +97,15 @@ const REVIEW_SECONDS = 15;
 const REVIEW_NAMESPACE = 'default';
 const PODS = `/api/v1/namespaces/${REVIEW_NAMESPACE}/pods`;
 
+const OWNER = {
+  apiVersion: 'kubevirt.io/v1',
+  kind: 'VirtualMachineInstance',
+  name: 'plumbline-doctor',
+  controller: true,
+  uid: '00000000-0000-4000-8000-000000000000',
+};
+const AMOUNTS = { cpu: '1', memory: '64Mi' };
+
 /** A launcher that asks for whole cores, of a VMI that does not exist: the webhook looks that up and changes nothing. */
 const LAUNCHER = {
   apiVersion: 'v1',
@@ -129,16 +113,8 @@ const LAUNCHER = {
   metadata: {
     generateName: 'plumbline-doctor-',
     labels: { 'kubevirt.io': 'virt-launcher' },
-    annotations: { [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY },
-    ownerReferences: [
-      {
-        apiVersion: 'kubevirt.io/v1',
-        kind: 'VirtualMachineInstance',
-        name: 'plumbline-doctor',
-        uid: '00000000-0000-4000-8000-000000000000',
-        controller: true,
-      },
-    ],
+    annotations: { [names.FULL_PCPUS_ANNOTATION]: names.FULL_PCPUS_ONLY },
+    ownerReferences: [OWNER],
   },
   spec: {
     // Accepted in namespaces that enforce the restricted Pod Security Standard, too.
@@ -147,7 +123,7 @@ const LAUNCHER = {
       {
         name: COMPUTE,
         image: 'virt-launcher',
-        resources: { requests: { cpu: '1', memory: '64Mi' }, limits: { cpu: '1', memory: '64Mi' } },
+        resources: { requests: AMOUNTS, limits: AMOUNTS },
         securityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } },
       },
     ],
@@ -166,7 +142,8 @@ async function reviewLauncher(client: KubeClient): Promise<LauncherReview> {
     const [, webhook = '', why = ''] = FAILED_CALL.exec(error.message) ?? [];
     if (webhook.endsWith('.plumbline.dev')) return { result: 'failed', webhook, why: why.trim() };
     // The API server answers all other requests, so it waits for a webhook.
-    if (error.status === 0) return { result: 'failed', webhook: LAUNCHER_WEBHOOK, why: 'timeout of this command' };
+    if (error.status === 0)
+      return { result: 'failed', webhook: names.LAUNCHER_WEBHOOK, why: 'timeout of this command' };
     const isDenied = error.status === 403 && / cannot create resource /.test(error.message);
     return { result: 'refused', why: isDenied ? `you may not create pods in ${REVIEW_NAMESPACE}` : error.message };
   }
@@ -180,16 +157,16 @@ interface Presented {
 /** The certificate of each replica that answers. @returns `forbidden` without pods/portforward */
 async function presentedCertificates(
   { config, requestTimeout }: ClusterAccess,
-  pods: Read<readonly SystemPod[]>,
+  pods: Read<readonly objects.SystemPod[]>,
 ): Promise<Read<readonly Presented[]>> {
   if (pods.missing !== undefined) return pods;
-  const replicas = pods.value.filter(({ metadata }) => metadata.labels?.['app.kubernetes.io/name'] === WEBHOOK);
+  const replicas = pods.value.filter(({ metadata }) => metadata.labels?.['app.kubernetes.io/name'] === names.WEBHOOK);
   if (replicas.length === 0) return { value: [] };
   const { certificateOfPod, forwardFailure } = await import('../../extender/port-forward.ts');
-  const server = `${WEBHOOK}.${NAMESPACE}.svc`;
+  const server = `${names.WEBHOOK}.${names.NAMESPACE}.svc`;
   const read = await Promise.all(
     replicas.map(async ({ metadata: { name = '' } }): Promise<readonly Presented[] | 'forbidden'> => {
-      const target = { namespace: NAMESPACE, pod: name, port: 8443 };
+      const target = { namespace: names.NAMESPACE, pod: name, port: 8443 };
       try {
         return [{ pod: name, certificate: await certificateOfPod(config, target, server, { requestTimeout }) }];
       } catch (error) {

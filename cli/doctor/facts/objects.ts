@@ -5,6 +5,9 @@ import { objectMeta } from '../../../kube/resources.ts';
 /** The parts of objects that only the doctor reads. */
 
 const text = z.string().nullish();
+const conditioned = z
+  .object({ conditions: z.array(z.object({ type: z.string(), status: z.string() })).nullish() })
+  .nullish();
 const imageContainers = z.array(z.object({ name: z.string(), image: text }));
 
 /** On the namespace, by packaging/manifest.sh: `VERSION 1.NN REGISTRY`, its arguments. */
@@ -65,7 +68,7 @@ export const schedulerPod = z.object({
     nodeName: text,
     containers: z.array(z.object({ command: z.array(z.string()).nullish(), args: z.array(z.string()).nullish() })),
   }),
-  status: z.object({ conditions: z.array(z.object({ type: z.string(), status: z.string() })).nullish() }).nullish(),
+  status: conditioned,
 });
 
 export const deployment = z.object({
@@ -81,7 +84,7 @@ export type Deployment = z.infer<typeof deployment>;
 export const systemPod = z.object({
   metadata: objectMeta,
   spec: z.object({ nodeName: text, initContainers: imageContainers.nullish(), containers: imageContainers }),
-  status: z.object({ conditions: z.array(z.object({ type: z.string(), status: z.string() })).nullish() }).nullish(),
+  status: conditioned,
 });
 export type SystemPod = z.infer<typeof systemPod>;
 
@@ -93,15 +96,10 @@ export const extenderState = z.object({
 });
 export type ExtenderState = z.infer<typeof extenderState>;
 
+const developerConfiguration = z.object({ featureGates: z.array(z.string()).nullish() }).nullish();
 export const kubevirt = z.object({
   metadata: objectMeta,
-  spec: z
-    .object({
-      configuration: z
-        .object({ developerConfiguration: z.object({ featureGates: z.array(z.string()).nullish() }).nullish() })
-        .nullish(),
-    })
-    .nullish(),
+  spec: z.object({ configuration: z.object({ developerConfiguration }).nullish() }).nullish(),
   status: z.object({ observedKubeVirtVersion: text }).nullish(),
 });
 export type KubeVirt = z.infer<typeof kubevirt>;

@@ -22,28 +22,25 @@ const MAX_KUBELETS = 50;
 const CONCURRENT_KUBELETS = 8;
 const KUBELET_TIMEOUT_SECONDS = 5;
 
-/** Kinds in the manifests. Server-side apply needs `create` and `patch`. */
-const ACTIONS: readonly { readonly group: string; readonly resources: readonly string[]; namespace?: string }[] = [
-  { group: '', resources: ['namespaces'] },
-  { group: 'apiextensions.k8s.io', resources: ['customresourcedefinitions'] },
-  { group: 'rbac.authorization.k8s.io', resources: ['clusterroles', 'clusterrolebindings'] },
-  {
-    group: 'admissionregistration.k8s.io',
-    resources: [
-      'mutatingwebhookconfigurations',
-      'validatingwebhookconfigurations',
-      'validatingadmissionpolicies',
-      'validatingadmissionpolicybindings',
-    ],
-  },
-  { group: 'scheduling.k8s.io', resources: ['priorityclasses'] },
-  { group: '', resources: ['services', 'serviceaccounts', 'configmaps'], namespace: NAMESPACE },
-  { group: 'apps', resources: ['deployments', 'daemonsets'], namespace: NAMESPACE },
-  { group: 'rbac.authorization.k8s.io', resources: ['roles', 'rolebindings'], namespace: NAMESPACE },
-  { group: 'networking.k8s.io', resources: ['networkpolicies'], namespace: NAMESPACE },
-  { group: 'policy', resources: ['poddisruptionbudgets'], namespace: NAMESPACE },
-  { group: 'cert-manager.io', resources: ['issuers', 'certificates'], namespace: NAMESPACE },
+const ADMISSION = ['mutatingwebhookconfigurations', 'validatingwebhookconfigurations'];
+const POLICIES = ['validatingadmissionpolicies', 'validatingadmissionpolicybindings'];
+
+/** Kinds in the manifests, by group. Server-side apply needs `create` and `patch`. */
+const ACTIONS: readonly (readonly [group: string, resources: readonly string[], namespace?: string])[] = [
+  ['', ['namespaces']],
+  ['apiextensions.k8s.io', ['customresourcedefinitions']],
+  ['rbac.authorization.k8s.io', ['clusterroles', 'clusterrolebindings']],
+  ['admissionregistration.k8s.io', [...ADMISSION, ...POLICIES]],
+  ['scheduling.k8s.io', ['priorityclasses']],
+  ['', ['services', 'serviceaccounts', 'configmaps'], NAMESPACE],
+  ['apps', ['deployments', 'daemonsets'], NAMESPACE],
+  ['rbac.authorization.k8s.io', ['roles', 'rolebindings'], NAMESPACE],
+  ['networking.k8s.io', ['networkpolicies'], NAMESPACE],
+  ['policy', ['poddisruptionbudgets'], NAMESPACE],
+  ['cert-manager.io', ['issuers', 'certificates'], NAMESPACE],
 ];
+const REVIEWS = { apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectAccessReview' };
+const REVIEWS_PATH = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
 
 const groupList = z.object({ groups: z.array(z.object({ name: z.string() })) });
 
@@ -51,14 +48,11 @@ const groupList = z.object({ groups: z.array(z.object({ name: z.string() })) });
 export async function readPreflight(client: KubeClient) {
   const { groups: served } = groupList.parse(await client.get('/apis'));
   const groups: ReadonlySet<string> = new Set(served.map(({ name }) => name));
+  const isInjector = { labelSelector: 'app.kubernetes.io/component=cainjector' };
   const [version, nodes, injectors, kubevirts, denied] = await Promise.all([
     tolerant(readOne(client, '/version', apiVersion).then((answer) => answer?.gitVersion)),
     tolerant(readAll(client, NODES_PATH, named)),
-    tolerant(
-      readAll(client, '/apis/apps/v1/deployments', deployment, {
-        labelSelector: 'app.kubernetes.io/component=cainjector',
-      }),
-    ),
+    tolerant(readAll(client, '/apis/apps/v1/deployments', deployment, isInjector)),
     tolerant(readAll(client, '/apis/kubevirt.io/v1/kubevirts', kubevirt)),
     deniedOf(client, groups),
   ]);
@@ -68,29 +62,22 @@ export async function readPreflight(client: KubeClient) {
     ? await tolerant(readOne(client, `/api/v1/namespaces/${DPU_LEASE_NAMESPACE}`, z.unknown()))
     : undefined;
   /** By node; in large clusters only for some of the nodes. */
-  const kubelets: ReadonlyMap<string, Read<KubeletSettings>> = await readKubelets(
-    client,
-    (nodes.value ?? []).map(({ metadata }) => metadata.name ?? ''),
-  );
+  const names = (nodes.value ?? []).map(({ metadata }) => metadata.name ?? '');
+  const kubelets: ReadonlyMap<string, Read<KubeletSettings>> = await readKubelets(client, names);
   return { version, groups, nodes, kubelets, injectors, kubevirts, dpuNamespace, denied };
 }
 
 /** `create clusterroles.rbac.authorization.k8s.io`; only for served groups: a missing one is a separate finding. */
 async function deniedOf(client: KubeClient, groups: ReadonlySet<string>): Promise<string[]> {
-  const reviews = ACTIONS.filter(({ group }) => group === '' || groups.has(group)).flatMap(
-    ({ group, resources, namespace }) =>
-      resources.flatMap((resource) =>
-        ['create', 'patch'].map(async (verb) => {
-          const resourceAttributes = { group, resource, verb, ...(namespace !== undefined && { namespace }) };
-          const path = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
-          const { status } = (await client.create(path, {
-            apiVersion: 'authorization.k8s.io/v1',
-            kind: 'SelfSubjectAccessReview',
-            spec: { resourceAttributes },
-          })) as { status?: { allowed?: boolean } };
-          return status?.allowed === true ? [] : [`${verb} ${resource}${group === '' ? '' : `.${group}`}`];
-        }),
-      ),
+  const denied = async (group: string, resource: string, verb: string, namespace?: string) => {
+    const resourceAttributes = { group, resource, verb, ...(namespace !== undefined && { namespace }) };
+    const review = await client.create(REVIEWS_PATH, { ...REVIEWS, spec: { resourceAttributes } });
+    const { status } = review as { status?: { allowed?: boolean } };
+    return status?.allowed === true ? [] : [`${verb} ${resource}${group === '' ? '' : `.${group}`}`];
+  };
+  const reviews = ACTIONS.filter(([group]) => group === '' || groups.has(group)).flatMap(
+    ([group, resources, namespace]) =>
+      resources.flatMap((resource) => ['create', 'patch'].map((verb) => denied(group, resource, verb, namespace))),
   );
   return (await Promise.all(reviews)).flat();
 }
@@ -113,8 +100,7 @@ async function readKubelet(client: KubeClient, name: string): Promise<Read<Kubel
   try {
     return { value: kubeletSettings.parse(await client.get(path, { timeout: KUBELET_TIMEOUT_SECONDS })) };
   } catch (error) {
-    if (error instanceof KubeError && error.status === 403) return { missing: 'forbidden' };
-    if (error instanceof KubeError || error instanceof z.ZodError) return { missing: 'absent' };
-    throw error;
+    if (!(error instanceof KubeError || error instanceof z.ZodError)) throw error;
+    return { missing: error instanceof KubeError && error.status === 403 ? 'forbidden' : 'absent' };
   }
 }

@@ -3,8 +3,9 @@ import { createConnection, type Socket } from 'node:net';
 import { basename, dirname } from 'node:path';
 import * as z from 'zod';
 import { cut, PlumblineError, quote } from '../../../model/errors.ts';
-import { Backoff, monotonicSeconds, sleep, underSignals } from '../../../runtime/time.ts';
+import { Backoff, monotonicSeconds, underSignals } from '../../../runtime/time.ts';
 import { watchDirectory } from '../../files/watch-directory.ts';
+import { ChangeSignal } from '../../lifecycle/duty.ts';
 import type { AgentLogger } from '../../telemetry/log-messages.ts';
 import { JsonStream } from './json-stream.ts';
 import { type Columns, OvsdbReplica, type Tables } from './replica.ts';
@@ -22,12 +23,9 @@ const CONDITIONS: Readonly<Record<string, readonly unknown[]>> = {
   Interface: ['', 'system', 'internal', 'dpdk', 'patch', 'afxdp', 'afxdp-nonpmd'].map((type) => ['type', '==', type]),
 };
 
-function monitorRequests() {
-  const requests = Object.entries(COLUMNS).map(([table, columns]) => {
-    return [table, [{ columns, where: CONDITIONS[table] ?? [true] }]];
-  });
-  return Object.fromEntries(requests);
-}
+const MONITOR_REQUESTS = Object.fromEntries(
+  Object.entries(COLUMNS).map(([table, columns]) => [table, [{ columns, where: CONDITIONS[table] ?? [true] }]]),
+);
 
 /** The socket of Open vSwitch's database in its run directory. */
 export const OVSDB_SOCKET = 'db.sock';
@@ -39,7 +37,7 @@ const MONITOR = 'plumbline';
 /** Seconds after which a connection resets the backoff; one that fails because of its content ends earlier. */
 const STEADY_SECONDS = 30;
 
-export interface FollowOptions {
+interface FollowOptions {
   readonly socketPath: string;
   /** Called with the whole configuration, initially and after each change: the same tables, changed in place. */
   readonly onTables: (tables: Tables) => void;
@@ -51,32 +49,25 @@ export interface FollowOptions {
 /** Reads all once and receives each change. Reconnects with pauses, and at once when the socket appears again. */
 export async function followOvsdb({ socketPath, onTables, onProblem, log }: FollowOptions, signal: AbortSignal) {
   const backoff = new Backoff({ first: 0.2, most: 10 });
-  let wake = new AbortController();
-  watchDirectory({
-    path: dirname(socketPath),
-    signal,
-    log,
-    onChange: (name) => {
-      if (name === undefined || name === basename(socketPath)) wake.abort();
-    },
-  });
+  const appeared = new ChangeSignal();
+  const onChange = (name: string | undefined) => {
+    if (name === undefined || name === basename(socketPath)) appeared.set();
+  };
+  watchDirectory({ path: dirname(socketPath), signal, log, onChange });
   while (!signal.aborted) {
-    wake = new AbortController();
+    appeared.clear();
     try {
       await underSignals([signal], undefined, async (connected) => {
         const replica = new OvsdbReplica(COLUMNS);
-        const connection = new OvsdbConnection({
-          socketPath,
-          signal: connected,
-          onNotification(method, [name, updates]) {
-            if (method !== 'update2' || name !== MONITOR) return;
-            replica.apply(updates);
-            onTables(replica.tables);
-          },
-        });
-        const initial = await connection.call('monitor_cond', [DATABASE, MONITOR, monitorRequests()]);
-        replica.apply(initial);
-        onTables(replica.tables);
+        const apply = (updates: unknown) => {
+          replica.apply(updates);
+          onTables(replica.tables);
+        };
+        const onNotification = (method: string, [name, updates]: readonly unknown[]) => {
+          if (method === 'update2' && name === MONITOR) apply(updates);
+        };
+        const connection = new OvsdbConnection({ socketPath, signal: connected, onNotification });
+        apply(await connection.call('monitor_cond', [DATABASE, MONITOR, MONITOR_REQUESTS]));
         const since = monotonicSeconds();
         await connection.ended.finally(() => {
           if (monotonicSeconds() - since >= STEADY_SECONDS) backoff.reset();
@@ -85,9 +76,7 @@ export async function followOvsdb({ socketPath, onTables, onProblem, log }: Foll
     } catch (error) {
       if (!signal.aborted) onProblem(error as Error);
     }
-    const { signal: woken } = wake;
-    const wait = existsSync(socketPath) ? backoff.next() : ABSENT_RETRY_SECONDS;
-    await underSignals([signal, woken], undefined, (either) => sleep(wait, either)).catch(() => undefined);
+    await appeared.wait(signal, existsSync(socketPath) ? backoff.next() : ABSENT_RETRY_SECONDS);
   }
 }
 
@@ -106,17 +95,16 @@ const DEADLINE_SECONDS = 5;
 
 const MAX_REASON_CHARACTERS = 300;
 
-const id = z.union([z.string(), z.number(), z.null()]).optional();
 /** A request has a method, a notification has one and no id, a reply has neither. */
 const message = z.object({
-  id,
+  id: z.union([z.string(), z.number(), z.null()]).optional(),
   method: z.string().optional(),
   params: z.array(z.unknown()).optional(),
   result: z.unknown().optional(),
   error: z.unknown().optional(),
 });
 
-export interface OvsdbConnectionOptions {
+interface OvsdbConnectionOptions {
   readonly socketPath: string;
   readonly onNotification: (method: string, params: readonly unknown[]) => void;
   readonly signal: AbortSignal;
@@ -191,7 +179,7 @@ export class OvsdbConnection {
     const { success, data } = message.safeParse(value);
     if (!success) throw this.#error('the server sent something other than a JSON-RPC message');
     const { id: number, method, params = [], result, error } = data;
-    if (method === 'echo') this.#answerEcho(number, params);
+    if (method === 'echo') this.#answerEcho({ id: number ?? null, result: params, error: null });
     else if (method !== undefined) this.#options.onNotification(method, params);
     else if (typeof number === 'number') this.#answered(number, result, error);
   }
@@ -205,8 +193,7 @@ export class OvsdbConnection {
     else call.reject(this.#error(`the server answered ${quote(JSON.stringify(error))}`));
   }
 
-  #answerEcho(number: unknown, params: readonly unknown[]): void {
-    const answer = { id: number ?? null, result: params, error: null };
+  #answerEcho(answer: object): void {
     // Measure before sending: the server's own data must not fill the memory.
     if (JSON.stringify(answer).length > MAX_ECHO_BYTES) throw this.#error('an echo of more than 4 KiB');
     if (this.#socket.writableLength > MAX_UNSENT_BYTES) throw this.#error('the server does not read its answers');

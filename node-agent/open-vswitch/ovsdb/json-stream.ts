@@ -66,25 +66,19 @@ export class JsonStream {
 
   /** Whether this byte ends a value. */
   #step(byte: number): boolean {
-    if (this.#mode !== 'outside') this.#stepInString(byte);
-    else if (OPENING.has(byte)) this.#open();
-    else if (this.#depth === 0)
+    if (this.#mode === 'escaped') this.#mode = 'string';
+    else if (this.#mode === 'string') {
+      if (byte === BACKSLASH) this.#mode = 'escaped';
+      else if (byte === QUOTE) this.#mode = 'outside';
+    } else if (OPENING.has(byte)) {
+      this.#countElement();
+      if (++this.#depth > MAX_DEPTH) throw new JsonStreamError(`${NOT_JSON}more than ${MAX_DEPTH} levels of brackets`);
+    } else if (this.#depth === 0)
       throw new JsonStreamError(`${NOT_JSON}expected the beginning of an object, found byte ${byte}`);
     else if (byte === QUOTE) this.#mode = 'string';
     else if (byte === COMMA) this.#countElement();
     else if (CLOSING.has(byte)) return --this.#depth === 0;
     return false;
-  }
-
-  #stepInString(byte: number): void {
-    if (this.#mode === 'escaped') this.#mode = 'string';
-    else if (byte === BACKSLASH) this.#mode = 'escaped';
-    else if (byte === QUOTE) this.#mode = 'outside';
-  }
-
-  #open(): void {
-    this.#countElement();
-    if (++this.#depth > MAX_DEPTH) throw new JsonStreamError(`${NOT_JSON}more than ${MAX_DEPTH} levels of brackets`);
   }
 
   #countElement(): void {

@@ -88,26 +88,23 @@ const SETS: ReadonlySet<string> = new Set(['ports', 'interfaces']);
 /** A modified map or set has what was added or removed; a map also what was changed. */
 function changed(before: Row = {}, difference: Row = {}): Row {
   return Object.fromEntries(
-    Object.entries(difference).map(([column, value]) => {
-      if (Array.isArray(value) && value[0] === 'map') return [column, changedMap(mapOf(before[column]), mapOf(value))];
-      return [column, SETS.has(column) ? changedSet(setOf(before[column]), setOf(value)) : value];
-    }),
+    Object.entries(difference).map(([column, value]) => [column, changedValue(column, before[column], value)]),
   );
 }
 
-function changedMap(before: ReadonlyMap<string, string>, difference: ReadonlyMap<string, string>): unknown {
-  const after = new Map(before);
-  for (const [key, value] of difference) {
-    if (before.get(key) === value) after.delete(key);
-    else after.set(key, value);
+function changedValue(column: string, before: unknown, difference: unknown): unknown {
+  if (Array.isArray(difference) && difference[0] === 'map') {
+    const pairs = new Map(mapOf(before));
+    for (const [key, value] of mapOf(difference)) {
+      if (pairs.get(key) === value) pairs.delete(key);
+      else pairs.set(key, value);
+    }
+    return ['map', [...pairs]];
   }
-  return ['map', [...after]];
-}
-
-function changedSet(before: readonly unknown[], difference: readonly unknown[]): unknown {
-  const after = new Set(before);
-  for (const id of difference) if (!after.delete(id)) after.add(id);
-  return ['set', [...after].map((id) => ['uuid', id])];
+  if (!SETS.has(column)) return difference;
+  const ids = new Set(setOf(before));
+  for (const id of setOf(difference)) if (!ids.delete(id)) ids.add(id);
+  return ['set', [...ids].map((id) => ['uuid', id])];
 }
 
 function pick(row: Row, columns: readonly string[]): Row {

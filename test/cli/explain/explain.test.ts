@@ -16,21 +16,14 @@ const SMALL: Partial<NodeTopologyStatus> = {
   physnets: [],
 };
 
+const SHARED = { requests: { cpu: '200m' }, limits: { 'devices.kubevirt.io/kvm': '1' } };
+
 /** The launcher of a VM on shared CPUs. */
 const masked = (mask: string, more: PodOptions = {}): PodOptions => ({
   labels: { 'kubevirt.io': 'virt-launcher' },
   ...more,
   annotations: { [MASK]: mask, ...more.annotations },
-  spec: {
-    containers: [
-      {
-        name: 'compute',
-        image: 'x',
-        resources: { requests: { cpu: '200m' }, limits: { 'devices.kubevirt.io/kvm': '1' } },
-      },
-    ],
-    ...more.spec,
-  },
+  spec: { containers: [{ name: 'compute', image: 'x', resources: SHARED }], ...more.spec },
 });
 
 describe('plumbline explain for VMs with CPU masks', function () {
@@ -58,20 +51,12 @@ describe('plumbline explain for VMs with CPU masks', function () {
     it('compares each node with the mask, and checks its agent', async () => {
       await cluster.pod('far', masked('2:22', { status: WAITS }));
       const found = await explained('pod', 'far');
-      assert.deepEqual(kindsOf(found), {
-        numa1: 'fits',
-        'small-1': 'cpu-mask',
-        'small-2': 'cpu-mask',
-        dead: 'stale-report',
-        mute: 'no-report',
-      });
+      const small = { 'small-1': 'cpu-mask', 'small-2': 'cpu-mask' };
+      assert.deepEqual(kindsOf(found), { numa1: 'fits', ...small, dead: 'stale-report', mute: 'no-report' });
       assert.equal(found.why, 'it is pending although 1 of 5 nodes could run it');
       assert.deepEqual(found.asks, ['no dedicated CPUs', 'the CPU mask 2:22']);
       const lacks = found.nodes.find(({ kind }) => kind === 'cpu-mask');
-      assert.match(
-        lacks?.detail ?? '',
-        /the CPU mask 2:22 names CPU 22, which is not online on this host \(it has 0-3\)/,
-      );
+      assert.match(lacks?.detail ?? '', /the CPU mask 2:22 names CPU 22, which is not online on .* \(it has 0-3\)/);
       const dead = found.nodes.find(({ kind }) => kind === 'stale-report');
       assert.equal(dead?.text, 'CPU mask cannot be applied: node’s agent has stopped reporting');
     });

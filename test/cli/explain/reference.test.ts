@@ -8,7 +8,7 @@ import { tempDirectories } from '../../support/files.ts';
 import { kubeconfigOf } from '../../support/kubeconfig.ts';
 import { listenOnLoopback } from '../../support/processes.ts';
 import { useCluster } from '../cluster-fixture.ts';
-import { buildCli, plumbline } from '../run.ts';
+import { assertFails, buildCli, plumbline } from '../run.ts';
 
 describe('arguments of plumbline explain', function () {
   this.timeout(120_000);
@@ -67,9 +67,7 @@ describe('arguments of plumbline explain', function () {
     });
 
     it('neither a VM nor a pod: status 4', async () => {
-      const { status, stderr } = await run('explain', 'demo/nothing');
-      assert.equal(status, 4);
-      assert.match(stderr, /there is no VM nothing in namespace demo/);
+      assertFails(await run('explain', 'demo/nothing'), 4, /there is no VM nothing in namespace demo/);
     });
 
     it('--as sends every request as that user', async () => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
-import { readVmFile } from '../../../cli/simulate/file.ts';
+import { readVmFile } from '../../../cli/simulate/demand.ts';
 import { expandVm } from '../../../cli/simulate/instancetypes.ts';
 import { prepare } from '../../../cli/simulate/run.ts';
 import { hypothetical, inventNodes } from '../../../cli/simulate/scene.ts';
@@ -29,9 +29,9 @@ const vmWith = (spec: object) => ({
   metadata: { name: 'fw', namespace: 'tenants' },
   spec: { ...spec, template: { spec: { domain: {} } } },
 });
-const scene = hypothetical(
-  inventNodes({ nodes: 1, topology: '2x16x2', physnet: [], topologyManager: 'best-effort', kubelet: 'v1.36.2' }),
-);
+const invent = (topology: string) =>
+  inventNodes({ nodes: 1, topology, physnet: [], topologyManager: 'best-effort', kubelet: 'v1.36.2' });
+const scene = hypothetical(invent('2x16x2'));
 
 describe('simulate of VMs with an instancetype', () => {
   const temp = tempDirectories();
@@ -77,38 +77,27 @@ describe('simulate of VMs with an instancetype', () => {
     });
   }
 
+  const IN_NO_FILE =
+    /its instancetype small \(VirtualMachineClusterinstancetype\) is in no file; add it with -f: kubectl get /i;
+  const OF_VOLUME = /inferred from volume root, .*give it a name in spec.instancetype/;
+  const LARGE_WITH_X = { instancetype: { name: 'large' }, preference: { name: 'x' } };
   for (const [title, spec, message] of [
-    [
-      'one that is in no file',
-      { instancetype: { name: 'small' } },
-      /its instancetype small \(VirtualMachineClusterinstancetype\) is in no file; add it with -f: kubectl get /i,
-    ],
-    [
-      'a preference that is in no file',
-      { instancetype: { name: 'large' }, preference: { name: 'x' } },
-      /its preference x .* is in no file/,
-    ],
-    [
-      'one that a volume names',
-      { instancetype: { inferFromVolume: 'root' } },
-      /inferred from volume root, .*give it a name in spec.instancetype/,
-    ],
+    ['one that is in no file', { instancetype: { name: 'small' } }, IN_NO_FILE],
+    ['a preference that is in no file', LARGE_WITH_X, /its preference x .* is in no file/],
+    ['one that a volume names', { instancetype: { inferFromVolume: 'root' } }, OF_VOLUME],
     ['one without a name', { instancetype: {} }, /is not named/],
   ] as const) {
     it(`says what is missing: ${title}`, async () => {
-      await assert.rejects(
-        () => demandOf([vmWith(spec), CLUSTER]),
-        (error) => error instanceof CliError && error.status === 2 && message.test(error.message),
-      );
+      const isUsage = (error: unknown) =>
+        error instanceof CliError && error.status === 2 && message.test(error.message);
+      await assert.rejects(() => demandOf([vmWith(spec), CLUSTER]), isUsage);
     });
   }
 
   it('says that neither file nor cluster has it', async () => {
     const client = createObjectsApi({});
-    await assert.rejects(
-      () => demandOf([vmWith({ instancetype: { name: 'gone' } })], client),
-      /neither in a file nor in the cluster/,
-    );
+    const vm = vmWith({ instancetype: { name: 'gone' } });
+    await assert.rejects(() => demandOf([vm], client), /neither in a file nor in the cluster/);
   });
 });
 
@@ -155,10 +144,8 @@ describe('a VM with an instancetype', () => {
     const instancetype = { ...EIGHT, annotations: { a: 'of the type', b: 'of the type' } };
     const { annotations } = (await expanded(VMI, instancetype, preference)).metadata;
     assert.deepEqual(annotations, { a: 'of the VM', b: 'of the type', c: 'preferred' });
-    assert.deepEqual((await expanded(VMI, undefined, preference)).metadata.annotations, {
-      ...preference.annotations,
-      a: 'of the VM',
-    });
+    const { metadata } = await expanded(VMI, undefined, preference);
+    assert.deepEqual(metadata.annotations, { ...preference.annotations, a: 'of the VM' });
   });
 
   it('has the devices of both', async () => {
@@ -171,9 +158,7 @@ describe('a VM with an instancetype', () => {
 describe('simulate of guests with threads', () => {
   const on = (...topologies: readonly string[]) =>
     topologies.flatMap((topology, i) =>
-      inventNodes({ nodes: 1, topology, physnet: [], topologyManager: 'best-effort', kubelet: 'v1.36.2' }).map(
-        (node) => ({ ...node, metadata: { ...node.metadata, name: `n${i}` } }),
-      ),
+      invent(topology).map((node) => ({ ...node, metadata: { ...node.metadata, name: `n${i}` } })),
     );
 
   it('prefers nodes with SMT, however full they are', async () => {

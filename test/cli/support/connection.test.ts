@@ -48,39 +48,37 @@ describe('credentials from a kubeconfig', () => {
   });
   const credential = (status: object) => JSON.stringify({ apiVersion: API_VERSION, kind: 'ExecCredential', status });
 
+  const bearer = (token: string) => ({ headers: { Authorization: `Bearer ${token}` } });
+  const printed = (status: object) => exec(`echo '${credential(status)}'`);
+  const PAIR = { 'client-certificate': 'pki/cert', 'client-key': 'pki/key' };
+  const PEM = { ca: Buffer.from('ca'), cert: Buffer.from('cert'), key: Buffer.from('key') };
+  const DATA = { 'client-certificate-data': data('cert'), 'client-key-data': data('key') };
   const SENT: readonly (readonly [string, Given, object])[] = [
-    ['a token', { user: { token: 't' } }, { headers: { Authorization: 'Bearer t' } }],
+    ['a token', { user: { token: 't' } }, bearer('t')],
     [
       'a token in a file next to the kubeconfig, with a newline',
       { user: { tokenFile: 'token', token: 'stale' }, files: { token: 'from-file\n' } },
-      { headers: { Authorization: 'Bearer from-file' } },
+      bearer('from-file'),
     ],
     [
       'data takes precedence over files',
       {
         cluster: { 'certificate-authority': 'gone', 'certificate-authority-data': data('ca') },
-        user: {
-          ...{ 'client-certificate': 'gone', 'client-certificate-data': data('cert') },
-          ...{ 'client-key': 'gone', 'client-key-data': data('key') },
-        },
+        user: { ...PAIR, ...DATA },
       },
-      { ca: Buffer.from('ca'), cert: Buffer.from('cert'), key: Buffer.from('key') },
+      PEM,
     ],
     [
       'another user (as)',
       { user: { token: 't', as: 'jane' } },
-      { headers: { Authorization: 'Bearer t', 'Impersonate-User': 'jane' } },
+      { headers: { ...bearer('t').headers, 'Impersonate-User': 'jane' } },
     ],
     [
       'a client certificate of a plugin',
-      { user: exec(`echo '${credential({ clientCertificateData: 'cert', clientKeyData: 'key' })}'`) },
+      { user: printed({ clientCertificateData: 'cert', clientKeyData: 'key' }) },
       { cert: 'cert', key: 'key' },
     ],
-    [
-      'a plugin takes precedence over a token',
-      { user: { token: 'stale', ...exec(`echo '${credential({ token: 'fresh' })}'`) } },
-      { headers: { Authorization: 'Bearer fresh' } },
-    ],
+    ['a plugin before a token', { user: { token: 'stale', ...printed({ token: 'fresh' }) } }, bearer('fresh')],
     [
       'certificates in files next to the kubeconfig, and the name in the certificate of the server',
       {
@@ -89,13 +87,10 @@ describe('credentials from a kubeconfig', () => {
           'tls-server-name': 'kubernetes',
           'insecure-skip-tls-verify': true,
         },
-        user: { 'client-certificate': 'pki/cert', 'client-key': 'pki/key' },
+        user: PAIR,
         files: { 'pki/ca': 'ca', 'pki/cert': 'cert', 'pki/key': 'key' },
       },
-      {
-        ...{ ca: Buffer.from('ca'), cert: Buffer.from('cert'), key: Buffer.from('key') },
-        ...{ servername: 'kubernetes', rejectUnauthorized: false },
-      },
+      { ...PEM, servername: 'kubernetes', rejectUnauthorized: false },
     ],
   ];
   for (const [title, given, sent] of SENT) {
@@ -142,18 +137,9 @@ describe('credentials from a kubeconfig', () => {
     }
     const [region, ...info] = readFileSync(join(root, 'sh'), 'utf8').split(' ');
     assert.equal(region, 'north');
-    assert.deepEqual(JSON.parse(info.join(' ')), {
-      apiVersion: API_VERSION,
-      kind: 'ExecCredential',
-      spec: {
-        interactive: process.stdin.isTTY === true,
-        cluster: {
-          server: 'https://one.example',
-          'certificate-authority-data': data('ca'),
-          'tls-server-name': 'api.example',
-        },
-      },
-    });
+    const ca = { 'certificate-authority-data': data('ca'), 'tls-server-name': 'api.example' };
+    const spec = { interactive: process.stdin.isTTY === true, cluster: { server: 'https://one.example', ...ca } };
+    assert.deepEqual(JSON.parse(info.join(' ')), { apiVersion: API_VERSION, kind: 'ExecCredential', spec });
   });
 
   for (const [title, expirationTimestamp, runs] of [
@@ -170,42 +156,27 @@ describe('credentials from a kubeconfig', () => {
     });
   }
 
+  const CA_FILE = { 'certificate-authority': 'ca' };
+  const NO_PLUGIN = { exec: { apiVersion: API_VERSION, command: 'no-such-plugin', installHint: 'Install it\nfirst' } };
+  const LARGE_CA = { cluster: CA_FILE, files: { ca: 'x'.repeat(1024 * 1024 + 1) } };
+  const NO_CURRENT = { more: { 'current-context': '' } };
+  const NO_CERTIFICATE = { user: { 'client-certificate-data': 5 } };
   const REFUSED: readonly (readonly [string, Given, RegExp])[] = [
     ['a plugin with endless output', { user: exec('yes 2>/dev/null') }, /plugin sh .* cannot run: .*ENOBUFS/],
     ['a plugin with another answer', { user: exec('echo {}') }, /plugin sh .* did not return an ExecCredential$/],
     ['a missing token file', { user: { tokenFile: 'gone' } }, /^cannot read tokenFile .*\/gone of .*: ENOENT/],
     ['an endless token file', { user: { tokenFile: '/dev/zero' } }, /\/dev\/zero .*: it is larger than 1048576 bytes$/],
-    [
-      'a large CA',
-      { cluster: { 'certificate-authority': 'ca' }, files: { ca: 'x'.repeat(1024 * 1024 + 1) } },
-      /cannot read certificate-authority .*\/ca .*: it is larger than 1048576 bytes$/,
-    ],
+    ['a large CA', LARGE_CA, /cannot read certificate-authority .*\/ca .*: it is larger than 1048576 bytes$/],
     ['groups (as-groups)', { user: { as: 'jane', 'as-groups': ['ops'] } }, /as-groups is not supported; imp/],
     ['a cluster without a server', { cluster: { server: '' } }, /cluster one, which is missing or has no server/],
-    [
-      'no current context',
-      { more: { 'current-context': '' } },
-      /no current context; choose one with --context \(here\)/,
-    ],
+    ['no current context', NO_CURRENT, /no current context; choose one with --context \(here\)/],
     ['an unknown context', { more: { 'current-context': 'there' } }, /no context there; choose one of here/],
-    [
-      'a missing plugin',
-      { user: { exec: { apiVersion: API_VERSION, command: 'no-such-plugin', installHint: 'Install it\nfirst' } } },
-      /no-such-plugin of the kubeconfig cannot run: .*; Install it first/,
-    ],
+    ['a missing plugin', { user: NO_PLUGIN }, /no-such-plugin of the kubeconfig cannot run: .*; Install it first/],
     ['a failing plugin', { user: exec('false') }, /plugin sh of the kubeconfig failed \(status 1\)/],
-    [
-      'a missing CA',
-      { cluster: { 'certificate-authority': 'gone.crt' } },
-      /certificate-authority .*gone.crt of .*: ENOENT/,
-    ],
+    ['a missing CA', { cluster: CA_FILE }, /certificate-authority .*\/ca of .*: ENOENT/],
     ['a server that is no URL', { cluster: { server: 'https://a b' } }, /the server "https:\/\/a b" is not a URL/],
     ['a context without its user', { more: { users: [] } }, /context here names user me, which is missing/],
-    [
-      'a certificate of the wrong kind',
-      { user: { 'client-certificate-data': 5 } },
-      /users.0.user.client-certificate-data: /,
-    ],
+    ['a certificate of the wrong kind', NO_CERTIFICATE, /users.0.user.client-certificate-data: /],
   ];
   for (const [title, given, message] of REFUSED) {
     it(`refuses ${title}`, async () => {
@@ -215,10 +186,8 @@ describe('credentials from a kubeconfig', () => {
   }
 
   it('refuses an endless kubeconfig', () => {
-    assert.throws(
-      () => findCluster({ kubeconfig: '/dev/zero' }),
-      isUnreachable(/cannot read the kubeconfig \/dev\/zero: it is larger/),
-    );
+    const message = /cannot read the kubeconfig \/dev\/zero: it is larger/;
+    assert.throws(() => findCluster({ kubeconfig: '/dev/zero' }), isUnreachable(message));
   });
 
   it('does not quote an invalid YAML file, which may contain a token', () => {

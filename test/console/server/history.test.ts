@@ -33,29 +33,22 @@ describe('the history of a node and of a VM', () => {
       { phase: 'Pending', phaseTransitionTimestamp: '2026-05-04T10:00:00Z' },
       { phase: 'Running', phaseTransitionTimestamp: '2026-05-04T10:00:09Z' },
     ];
+    const moved = { sourceNode: 'n1', targetNode: 'n2', startTimestamp: '2026-05-04T11:00:00Z', failed: true };
     await client.create('/apis/kubevirt.io/v1/namespaces/vms/virtualmachineinstances', {
       metadata: { name: 'router' },
       spec: {},
-      status: {
-        phaseTransitionTimestamps: phases,
-        migrationState: { sourceNode: 'n1', targetNode: 'n2', startTimestamp: '2026-05-04T11:00:00Z', failed: true },
-      },
+      status: { phaseTransitionTimestamps: phases, migrationState: moved },
     });
+    const repeated = { count: 4, firstTimestamp: '2026-05-04T07:00:00Z', type: 'Warning' };
     const events = [
-      event('Node', 'n1', 'OVSThreadsMoved', '2026-05-04T11:30:00Z', {
-        count: 4,
-        firstTimestamp: '2026-05-04T07:00:00Z',
-        type: 'Warning',
-      }),
+      event('Node', 'n1', 'OVSThreadsMoved', '2026-05-04T11:30:00Z', repeated),
       event('Node', 'n2', 'Other', '2026-05-04T11:30:00Z'),
       event('VirtualMachineInstance', 'router', 'PaddedToWholeCores', '2026-05-04T10:00:01Z'),
       event('Pod', 'virt-launcher-router-x2x4z', 'Scheduled', '2026-05-04T10:00:02Z'),
       event('Pod', 'virt-launcher-router-two-x2x4z', 'Scheduled', '2026-05-04T10:00:02Z'),
       event('Pod', 'router', 'Pulled', '2026-05-04T10:00:02Z'),
     ];
-    for (const event of events) {
-      await client.create(`/api/v1/namespaces/${event.metadata.namespace}/events`, event);
-    }
+    for (const event of events) await client.create(`/api/v1/namespaces/${event.metadata.namespace}/events`, event);
   });
   after(() => api.stop());
 
@@ -75,7 +68,7 @@ describe('the history of a node and of a VM', () => {
   });
 
   it('of a VM has its own Events, those of its launchers, its phases and its migration, and no others', async () => {
-    const { entries } = await createHistories(api.client).ofVm('vms', 'router');
+    const { entries } = await createHistories(api.client).ofVm('vms/router');
     assert.deepEqual(
       entries.map(({ reason, about }) => [reason, about]),
       [

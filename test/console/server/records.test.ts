@@ -4,15 +4,12 @@ import { nodeContent } from '../../../console/server/records.ts';
 import { createReports } from '../../../console/server/reports.ts';
 import { statusOf } from '../../scheduler-plugin/extender-fixture.ts';
 
+const ALIVE = { dpuHost: true, dpuReady: 'True' };
 const RESTART = { at: '2026-11-29T10:00:00Z', text: 'its DPU’s reboot' };
 
 interface Given {
-  readonly node?: {
-    readonly dpuHost?: boolean;
-    readonly dpuReady?: string;
-    readonly acceptsVms?: boolean;
-    readonly dpuRestart?: typeof RESTART;
-  } | null;
+  /** Fields that differ from those of an ordinary node; null: there is no Node. */
+  readonly node?: object | null;
   readonly report?: unknown;
   readonly silent?: boolean;
   readonly draCpu?: boolean;
@@ -21,14 +18,9 @@ interface Given {
 describe('the record of a node', () => {
   const rows: [string, Given, readonly NodeProblem[], string][] = [
     ['nothing wrong', {}, [], ''],
-    ['a live DPU', { node: { dpuHost: true, dpuReady: 'True' } }, [], 'alive'],
+    ['a live DPU', { node: ALIVE }, [], 'alive'],
     ['a dead DPU', { node: { dpuHost: true, dpuReady: 'False' } }, ['dpu-dead'], 'dead'],
-    [
-      'a DPU that has restarted',
-      { node: { dpuHost: true, dpuReady: 'True', dpuRestart: RESTART } },
-      ['dpu-restarted'],
-      'alive',
-    ],
+    ['a DPU that has restarted', { node: { ...ALIVE, dpuRestart: RESTART } }, ['dpu-restarted'], 'alive'],
     ['a DPU without the condition', { node: { dpuHost: true } }, [], 'unknown'],
     ['the condition on a node that is not a DPU host', { node: { dpuReady: 'False' } }, [], ''],
     ['a silent agent', { silent: true }, ['silent'], ''],
@@ -57,6 +49,7 @@ describe('the record of a node', () => {
         },
         () => undefined,
         [],
+        () => false,
       );
       assert.deepEqual([content?.problems, content?.dpu], [problems, dpu]);
       assert.equal(content?.shape === undefined, report === null || problems.includes('quarantined'));

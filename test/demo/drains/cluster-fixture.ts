@@ -6,18 +6,13 @@ import type { Random } from '../../lab/random.ts';
 
 export const PHYSNETS = ['physnet0', 'physnet1'] as const;
 
-function hostOf(cells: number, coresEach: number, threads: number): HostDescription {
-  const cores = cells * coresEach;
-  const siblings = (core: number) => Array.from({ length: threads }, (_, thread) => core + thread * cores);
-  return {
-    cells: Array.from({ length: cells }, (_, id) => ({
-      id,
-      cpus: Array.from({ length: coresEach }, (_, i) => siblings(id * coresEach + i))
-        .flat()
-        .join(','),
-    })),
-    cores: Array.from({ length: cores }, (_, core) => siblings(core).join(',')),
-  };
+/** Siblings are as far apart as there are cores. */
+export function hostOf(cells: number, coresEach: number, threads: number): HostDescription {
+  const count = cells * coresEach;
+  const siblings = (core: number) => Array.from({ length: threads }, (_, thread) => core + thread * count).join(',');
+  const cores = Array.from({ length: count }, (_, core) => siblings(core));
+  const cpusOf = (cell: number) => cores.slice(cell * coresEach, (cell + 1) * coresEach).join(',');
+  return { cells: Array.from({ length: cells }, (_, id) => ({ id, cpus: cpusOf(id) })), cores };
 }
 
 /** Small nodes, so that VMs compete for them. */
@@ -47,9 +42,8 @@ export function randomMachine(random: Random, name: string, namespace: string): 
   const cores = random.oneOf([1, 1, 2, 2, 3, 4]);
   const threads = random.oneOf([1, 2]);
   const networks = isDedicated && random.chance(0.5) ? [random.oneOf(PHYSNETS)] : [];
-  const apart = random.chance(0.3)
-    ? [{ labelSelector: { matchLabels: { group } }, topologyKey: 'kubernetes.io/hostname' }]
-    : [];
+  const byHost = { labelSelector: { matchLabels: { group } }, topologyKey: 'kubernetes.io/hostname' };
+  const apart = random.chance(0.3) ? [byHost] : [];
   const annotations = {
     ...(wholeCores && { [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY }),
     ...(isMasked && { [CPU_MASK_ANNOTATION]: random.oneOf(['1-3', '2,3', '9', '3-11']) }),

@@ -55,6 +55,11 @@ export async function startDrainStage(nodes: readonly DemoNode[]) {
   const ovs = await openVswitch(dist, join(directory, 'vswitch'), { standIns: true });
   const installed = await install({ cluster, nodes, ovs, ovsNode: '', directory, dist });
   const again: DaemonProcess[] = [];
+  const startAgain = (name: string, program: string, args: readonly string[]) => {
+    const daemon = startDaemon({ name: `again-${name}`, program, args: [...args], directory });
+    again.push(daemon);
+    return daemon;
+  };
   await installed.ready();
   await installed.wire();
   await until('every node reports and advertises its networks', () =>
@@ -67,22 +72,26 @@ export async function startDrainStage(nodes: readonly DemoNode[]) {
   const api = createKubeClient(kubeconfigAccess(await cluster.kubeconfig({ kind: 'admin' })), 'drains');
   const launchersOf = (vm: string) =>
     client.list(PODS).filter(({ metadata }) => metadata.labels?.['vm.kubevirt.io/name'] === vm);
+  const unscheduled = (vm: string) =>
+    launchersOf(vm).find(({ spec, status }) => {
+      return !spec.nodeName && status?.conditions?.some(({ reason }) => reason === 'Unschedulable');
+    });
   const vmi = (vm: string) => client.get(VIRTUAL_MACHINE_INSTANCES, NAMESPACE, vm);
+  const assignmentsOn = (node: string) =>
+    nodeTopologyStatus.parse(client.get(NODE_TOPOLOGIES, undefined, node)?.status).assignments;
   /** CPUs by node and pod, as the agents report them. */
   const reported = (node: string, uid = '') => {
-    const status = client.get(NODE_TOPOLOGIES, undefined, node)?.status;
-    const { assignments } = nodeTopologyStatus.parse(status);
-    return unionOf(assignments.filter(({ podUID }) => podUID === uid).map(({ cpus }) => CpuSet.parse(cpus)));
+    const ofPod = assignmentsOn(node).filter(({ podUID }) => podUID === uid);
+    return unionOf(ofPod.map(({ cpus }) => CpuSet.parse(cpus)));
   };
   /** Whether the report of each node has the pods that own CPUs there, and no others. */
   const areReportsCurrent = () =>
     nodes.every(({ name }) => {
-      const { assignments } = nodeTopologyStatus.parse(client.get(NODE_TOPOLOGIES, undefined, name)?.status);
       const there = client.list(PODS).filter(({ spec, status, metadata }) => {
         return spec.nodeName === name && status?.phase === 'Running' && !metadata.deletionTimestamp;
       });
       const owners = there.filter(ownsCpus).map(({ metadata }) => metadata.uid);
-      const named = new Set(assignments.map(({ podUID }) => podUID));
+      const named = new Set(assignmentsOn(name).map(({ podUID }) => podUID));
       return owners.length === named.size && owners.every((uid) => named.has(uid ?? ''));
     });
   /** Reservations end after the reports have the pods. While one is unbound, the extender chooses between fewer nodes. */
@@ -103,13 +112,12 @@ export async function startDrainStage(nodes: readonly DemoNode[]) {
     async startAgent(name: string) {
       const node = nodes.find((description) => description.name === name)!;
       const args = await agentArgs(node, { cluster, ovs, ovsNode: '', directory });
-      again.push(startDaemon({ name: `again-${name}`, program: join(dist, 'node-agent.cjs'), args, directory }));
+      startAgain(name, join(dist, 'node-agent.cjs'), args);
     },
     /** Kills ovs-vswitchd, and starts it again. */
     restartSwitch() {
       process.kill(ovs.pids[0]!, 'SIGKILL');
-      const args = ['--name', 'ovs-vswitchd', '--rundir', ovs.rundir];
-      again.push(startDaemon({ name: 'again-ovs', program: join(dist, 'ovs-stand-in.cjs'), args, directory }));
+      startAgain('ovs', join(dist, 'ovs-stand-in.cjs'), ['--name', 'ovs-vswitchd', '--rundir', ovs.rundir]);
     },
     /** Kills the extender, and starts it again on the same port. @param flags more arguments */
     async restartExtender(...flags: string[]) {
@@ -118,23 +126,13 @@ export async function startDrainStage(nodes: readonly DemoNode[]) {
       const [, program = '', ...args] = readFileSync(`/proc/${schedulerPlugin.pid}/cmdline`, 'utf8').split('\0');
       args[args.indexOf('--port') + 1] = String(port);
       await schedulerPlugin.stop('SIGKILL');
-      const daemon = startDaemon({
-        name: 'again-extender',
-        program,
-        args: [...args.filter((arg) => arg !== ''), ...flags],
-        directory,
-      });
-      again.push(daemon);
-      await daemon.ready();
+      await startAgain('extender', program, [...args.filter((arg) => arg !== ''), ...flags]).ready();
     },
     api,
     reported,
     settle,
     plan: (node: string) => readDrain(api, [node], Date.now()),
-    unscheduled: (vm: string) =>
-      launchersOf(vm).find(
-        ({ spec, status }) => !spec.nodeName && at(status?.conditions?.[0], 'reason') === 'Unschedulable',
-      ),
+    unscheduled,
     /** Whether it runs. If no node takes it, it is deleted; if none could even be empty, the webhook denies it. */
     async start(machine: KubeObject): Promise<boolean> {
       const { name } = machine.metadata;
@@ -144,12 +142,8 @@ export async function startDrainStage(nodes: readonly DemoNode[]) {
       });
       if (created === undefined) return false;
       const runs = await until(`${name} runs or waits`, () => {
-        const { phase } = vmi(name)?.status ?? {};
-        if (phase === 'Running') return 'runs';
-        const pod = launchersOf(name).find(({ status }) =>
-          status?.conditions?.some(({ reason }) => reason === 'Unschedulable'),
-        );
-        return pod !== undefined && !pod.spec.nodeName ? 'waits' : undefined;
+        if (vmi(name)?.status?.phase === 'Running') return 'runs';
+        return unscheduled(name) && 'waits';
       });
       if (runs === 'waits') await this.remove([name]);
       return runs === 'runs';
@@ -171,7 +165,7 @@ export async function startDrainStage(nodes: readonly DemoNode[]) {
     /** For a failure: what the VM asks for, and why its launcher waits. */
     describe({ name }: DrainedVm): string {
       const machine = client.get(VIRTUAL_MACHINES, NAMESPACE, name);
-      const waits = this.unscheduled(name)?.status?.conditions?.[0]?.message ?? '';
+      const waits = unscheduled(name)?.status?.conditions?.[0]?.message ?? '';
       return `${JSON.stringify(at(machine, 'spec', 'template'))} ${waits}`;
     },
     async cancelMigration(vm: string) {

@@ -3,7 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { until } from '../../../cli/demo/until.ts';
 import type { createVm } from '../../../cli/demo/vms.ts';
-import { NAMESPACE, SCHEDULER, WEBHOOK, WEBHOOK_REQUIRED } from '../../../model/names.ts';
+import { NAMESPACE, WEBHOOK, WEBHOOK_REQUIRED } from '../../../model/names.ts';
 import {
   CUSTOM_RESOURCE_DEFINITIONS,
   MUTATING_WEBHOOKS,
@@ -17,9 +17,9 @@ import {
   deleted,
   fullStateDirectory,
   type Inflict,
-  killed,
   killedSwitch,
   nothing,
+  type PidOf,
   restartAgent,
   SLOW_CLOCK,
   stopped,
@@ -28,8 +28,8 @@ import {
 /** One thing that breaks while everything else works. An absent cell means that this output does not name it. */
 export interface Break {
   readonly name: string;
-  /** Seconds until a part knows that another one is silent: the duration of a Lease or of a probe. */
-  readonly seconds: number;
+  /** Seconds until a part knows that another one is silent: the duration of a Lease or of a probe. Default 0. */
+  readonly seconds?: number;
   readonly inflict: Inflict;
   /** The first line of `status`. */
   readonly status?: RegExp;
@@ -42,16 +42,36 @@ export interface Break {
   readonly watchesLeases?: true;
 }
 
-const NOT_READY = String.raw` \(no replica is ready\)`;
-const VSWITCHD_SILENT = /numa1 \(OpenVswitchAnswers is False: ovs-vswitchd does not answer/;
-const OVSDB_SILENT = /numa1 \(.*(?:OpenVswitchAnswers is False: |; )ovsdb-server does not answer/;
+const notReady = (name: string) => ({ seconds: 15, status: new RegExp(`${name} \\(no replica is ready\\)`) });
+const DPU_DEAD = {
+  seconds: 3,
+  status: /the DPU of dpu \(the DPU is dead/,
+  doctor: /^dpu: dpu: /,
+  watchesLeases: true,
+} as const;
+const VSWITCHD_SILENT = {
+  seconds: 15,
+  status: /numa1 \(OpenVswitchAnswers is False: ovs-vswitchd does not answer/,
+  doctor: /^agents: numa1: OpenVswitchAnswers is False \(NoAnswer\): ovs-vswitchd does not answer/,
+};
+const OVSDB_SILENT = {
+  seconds: 15,
+  status: /numa1 \(.*(?:OpenVswitchAnswers is False: |; )ovsdb-server does not answer/,
+  doctor: /^agents: numa1: OpenVswitchAnswers is False \(NoAnswer\): .*ovsdb-server does not answer/,
+};
+const vswitchd: PidOf = ({ ovs }) => ovs.pids[0];
+const ovsdb: PidOf = ({ ovs }) => ovs.pids[1];
+const presents = (fault: string) =>
+  new RegExp(`^certificates: pod plumbline-webhook-\\S+ presents a certificate that ${fault}`);
 
-/** Those of a lane run one after the other; the lanes run side by side, and so concern different parts. */
+/**
+ * Those of a lane run one after the other; the lanes run side by side, and so concern different parts. What is killed
+ * permanently is in outages/table.ts.
+ */
 export const LANES: readonly (readonly Break[])[] = [
   [
     {
       name: 'MutatingWebhookConfiguration deleted',
-      seconds: 0,
       inflict: deleted(MUTATING_WEBHOOKS, WEBHOOK),
       status: /plumbline-webhook \(without its MutatingWebhookConfiguration\)/,
       vm: { name: 'undecided', annotated: true },
@@ -60,73 +80,40 @@ export const LANES: readonly (readonly Break[])[] = [
     },
     {
       name: 'ValidatingWebhookConfiguration deleted',
-      seconds: 0,
       inflict: deleted(VALIDATING_WEBHOOKS, WEBHOOK),
       doctor: /^installed: there is no ValidatingWebhookConfiguration plumbline-webhook/,
     },
     {
       name: 'RoleBinding plumbline-webhook-required deleted',
-      seconds: 0,
       inflict: deleted(ROLE_BINDINGS, WEBHOOK_REQUIRED, NAMESPACE),
       status: /plumbline-webhook \(switched off: there is no RoleBinding plumbline-webhook-required/,
       vm: { name: 'unswitched', annotated: true },
       explain: /the webhook is now switched off: there is no RoleBinding plumbline-webhook-required/,
       doctor: /^webhook: the webhooks are switched off: there is no RoleBinding/,
     },
-    {
-      // A connection that the API server has open continues: only who connects sees the certificate.
-      name: 'certificate expired',
-      seconds: 0,
-      inflict: certificate(-3),
-      doctor: /^certificates: pod plumbline-webhook-\S+ presents a certificate that has expired/,
-    },
-    {
-      name: 'certificate not yet valid',
-      seconds: 0,
-      inflict: certificate(3),
-      doctor: /^certificates: pod plumbline-webhook-\S+ presents a certificate that is not valid yet/,
-    },
+    // A connection that the API server has open continues: only who connects sees the certificate.
+    { name: 'certificate expired', inflict: certificate(-3), doctor: presents('has expired') },
+    { name: 'certificate not yet valid', inflict: certificate(3), doctor: presents('is not valid yet') },
     {
       name: 'webhook hangs (SIGSTOP)',
-      seconds: 15,
       inflict: daemon(({ installed }) => installed.webhook),
-      status: new RegExp(`plumbline-webhook${NOT_READY}`),
+      ...notReady('plumbline-webhook'),
       vm: { name: 'hung', annotated: true },
       explain: /the webhook does not answer \(context deadline exceeded\)/,
       doctor: /^webhook: .*calls webhook launcher.plumbline.dev without success: context deadline exceeded/,
     },
     {
       name: 'extender hangs (SIGSTOP)',
-      seconds: 15,
       inflict: daemon(({ installed }) => installed.schedulerPlugin),
-      status: new RegExp(`plumbline-scheduler${NOT_READY}`),
+      ...notReady('plumbline-scheduler'),
       vm: { name: 'unasked', annotated: true },
       explain: /the extender in pod plumbline-scheduler-\S+ did not answer/,
       doctor: /^extender: the extender in pod plumbline-scheduler-\S+ does not answer: no answer in time/,
-    },
-    {
-      name: 'webhook killed (SIGKILL)',
-      seconds: 15,
-      inflict: killed(({ installed }) => installed.webhook, WEBHOOK),
-      status: new RegExp(`plumbline-webhook${NOT_READY}`),
-      vm: { name: 'uncalled', annotated: true },
-      explain: /failed calling webhook "launcher\.plumbline\.dev"|the webhook does not answer/,
-      doctor: /^webhook: no replica of plumbline-webhook is ready/,
-    },
-    {
-      name: 'extender killed (SIGKILL)',
-      seconds: 15,
-      inflict: killed(({ installed }) => installed.schedulerPlugin, SCHEDULER),
-      status: new RegExp(`plumbline-scheduler${NOT_READY}`),
-      vm: { name: 'unplaced', annotated: true },
-      explain: /the extender in pod plumbline-scheduler-\S+ did not answer/,
-      doctor: /^extender: the extender in pod plumbline-scheduler-\S+ does not answer/,
     },
   ],
   [
     {
       name: 'network map corrupt',
-      seconds: 0,
       async inflict({ directory }) {
         const file = join(directory, 'numa1-networks.yaml');
         const before = await readFile(file);
@@ -138,86 +125,32 @@ export const LANES: readonly (readonly Break[])[] = [
     },
     {
       name: 'DPU hangs (SIGSTOP)',
-      seconds: 3,
       inflict: daemon(({ installed }) => installed.dpuSide.process),
-      status: /the DPU of dpu \(the DPU is dead/,
       vm: { name: 'offloaded', annotated: true, node: 'dpu' },
-      doctor: /^dpu: dpu: /,
-      watchesLeases: true,
+      ...DPU_DEAD,
     },
-    {
-      name: 'ovs-vswitchd of the DPU hangs (SIGSTOP)',
-      seconds: 3,
-      inflict: stopped(({ ovs }) => ovs.pids[0]),
-      status: /the DPU of dpu \(the DPU is dead/,
-      doctor: /^dpu: dpu: /,
-      watchesLeases: true,
-    },
-    {
-      name: 'ovsdb-server of the DPU hangs (SIGSTOP)',
-      seconds: 3,
-      inflict: stopped(({ ovs }) => ovs.pids[1]),
-      status: /the DPU of dpu \(the DPU is dead/,
-      doctor: /^dpu: dpu: /,
-      watchesLeases: true,
-    },
-    {
-      name: 'ovs-vswitchd of a host hangs (SIGSTOP)',
-      seconds: 15,
-      inflict: stopped(({ ovs }) => ovs.pids[0]),
-      status: VSWITCHD_SILENT,
-      doctor: /^agents: numa1: OpenVswitchAnswers is False \(NoAnswer\): ovs-vswitchd does not answer/,
-    },
-    {
-      name: 'ovsdb-server of a host hangs (SIGSTOP)',
-      seconds: 15,
-      inflict: stopped(({ ovs }) => ovs.pids[1]),
-      status: OVSDB_SILENT,
-      doctor: /^agents: numa1: OpenVswitchAnswers is False \(NoAnswer\): .*ovsdb-server does not answer/,
-    },
-    {
-      name: 'DPU killed (SIGKILL)',
-      seconds: 3,
-      async inflict({ installed: { dpuSide } }) {
-        await dpuSide.kill();
-        return () => dpuSide.start();
-      },
-      status: /the DPU of dpu \(the DPU is dead/,
-      doctor: /^dpu: dpu: /,
-      watchesLeases: true,
-    },
+    { name: 'ovs-vswitchd of the DPU hangs (SIGSTOP)', inflict: stopped(vswitchd), ...DPU_DEAD },
+    { name: 'ovsdb-server of the DPU hangs (SIGSTOP)', inflict: stopped(ovsdb), ...DPU_DEAD },
+    { name: 'ovs-vswitchd of a host hangs (SIGSTOP)', inflict: stopped(vswitchd), ...VSWITCHD_SILENT },
+    { name: 'ovsdb-server of a host hangs (SIGSTOP)', inflict: stopped(ovsdb), ...OVSDB_SILENT },
     {
       name: 'ovs-vswitchd of a host killed (SIGKILL)',
-      seconds: 15,
-      inflict: killedSwitch('ovs-vswitchd', ({ ovs }) => ovs.pids[0]),
-      status: VSWITCHD_SILENT,
-      doctor: /^agents: numa1: OpenVswitchAnswers is False \(NoAnswer\): ovs-vswitchd does not answer/,
+      inflict: killedSwitch('ovs-vswitchd', vswitchd),
+      ...VSWITCHD_SILENT,
     },
     {
       name: 'ovsdb-server of a host killed (SIGKILL)',
-      seconds: 15,
-      inflict: killedSwitch('ovsdb-server', ({ ovs }) => ovs.pids[1]),
-      status: OVSDB_SILENT,
-      doctor: /^agents: numa1: OpenVswitchAnswers is False \(NoAnswer\): .*ovsdb-server does not answer/,
+      inflict: killedSwitch('ovsdb-server', ovsdb),
+      ...OVSDB_SILENT,
     },
   ],
   [
     {
       name: 'agent hangs (SIGSTOP)',
-      seconds: 40,
       inflict: daemon(({ installed }) => installed.agents.get('smt2')),
-      status: /the agent on smt2 \(silent\)/,
       vm: { name: 'reported', annotated: true, node: 'smt2', runsBefore: true },
       explain: /on smt2, whose agent has stopped reporting/,
-      doctor: /^agents: \d agents? silent: .*smt2/,
-    },
-    {
-      name: 'agent killed (SIGKILL)',
       seconds: 40,
-      async inflict(stage) {
-        await stage.installed.agents.get('smt2')?.stop('SIGKILL');
-        return () => restartAgent(stage, 'smt2');
-      },
       status: /the agent on smt2 \(silent\)/,
       doctor: /^agents: \d agents? silent: .*smt2/,
     },
@@ -226,7 +159,6 @@ export const LANES: readonly (readonly Break[])[] = [
     {
       // It heals by itself, and the corrupt file is kept.
       name: 'state file corrupt',
-      seconds: 0,
       async inflict(stage) {
         const file = join(stage.cluster.node('smt-off').hostRoot, 'var/lib/plumbline/network-map.json');
         await writeFile(file, '{');
@@ -241,7 +173,6 @@ export const LANES: readonly (readonly Break[])[] = [
     },
     {
       name: 'clock of a node two hours slow',
-      seconds: 0,
       async inflict(stage) {
         const clock = join(stage.directory, 'slow-clock.cjs');
         await writeFile(clock, SLOW_CLOCK);
@@ -253,7 +184,6 @@ export const LANES: readonly (readonly Break[])[] = [
     },
     {
       name: 'state directory full',
-      seconds: 0,
       inflict: fullStateDirectory('smt-off'),
       status: /smt-off \(StateSaved is False: \S+: ENOSPC/,
       doctor: /^agents: smt-off: StateSaved is False \(FileUnusable\): \S+: ENOSPC/,
@@ -266,7 +196,6 @@ export const LAST: readonly Break[] = [
   {
     // The agent creates it again within a second or two.
     name: 'NodeTopology deleted',
-    seconds: 0,
     async inflict(stage) {
       await deleted(NODE_TOPOLOGIES, 'smt2')(stage);
       await until('the report of smt2', 60, () => stage.cluster.client.get(NODE_TOPOLOGIES, undefined, 'smt2')?.status);
@@ -275,7 +204,6 @@ export const LAST: readonly Break[] = [
   },
   {
     name: 'definition of NodeTopology deleted',
-    seconds: 0,
     inflict: deleted(CUSTOM_RESOURCE_DEFINITIONS, 'nodetopologies.plumbline.dev'),
     status: /^the cluster has no NodeTopology resource: .* its definition was deleted/,
     doctor: /^installed: the cluster has no NodeTopology resource/,

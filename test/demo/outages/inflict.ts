@@ -1,5 +1,4 @@
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type DaemonProcess, startDaemon } from '../../../cli/demo/daemons.ts';
@@ -14,10 +13,13 @@ import type { OutageStage } from './stage.ts';
 /** Breaks one thing. @returns the fix, which an operator or a controller applies */
 export type Inflict = (stage: OutageStage) => Promise<() => Promise<unknown>>;
 
+/** The process of a part. */
+export type PidOf = (stage: OutageStage) => number | undefined;
+
 export const nothing = async (): Promise<void> => undefined;
 
 export const stopped =
-  (pidOf: (stage: OutageStage) => number | undefined): Inflict =>
+  (pidOf: PidOf): Inflict =>
   async (stage) => {
     const pid = pidOf(stage) ?? Number.NaN;
     process.kill(pid, 'SIGSTOP');
@@ -35,7 +37,7 @@ export const deleted =
     const { metadata, status: _, ...rest } = structuredClone(object) as KubeObject & { status?: unknown };
     await client.delete(type, object);
     const { labels, annotations } = metadata;
-    const again = { ...rest, metadata: { name, namespace, labels, annotations } } as KubeObject;
+    const again = { ...rest, metadata: { name, namespace, labels, annotations } };
     return () => client.create(type, JSON.parse(JSON.stringify(again)) as KubeObject);
   };
 
@@ -74,42 +76,18 @@ export async function restartAgent(stage: OutageStage, node: string, env: Readon
 /** For `node --require`: a clock that is two hours slow. */
 export const SLOW_CLOCK = `
 const RealDate = Date;
+const slow = () => RealDate.now() - 7_200_000;
 globalThis.Date = class extends RealDate {
   constructor(...args) {
-    if (args.length === 0) super(RealDate.now() - 7_200_000);
-    else super(...args);
+    super(...(args.length === 0 ? [slow()] : args));
   }
-  static now() {
-    return RealDate.now() - 7_200_000;
-  }
+  static now = slow;
 };
 `;
 
-/**
- * Kills a daemon. The fix starts it again, as its kubelet would: with the same arguments, and on the same port.
- * @param label of its pod, and the node of that if each node has one
- */
-export const killed =
-  (daemonOf: (stage: OutageStage) => DaemonProcess | undefined, label: string, node?: string): Inflict =>
-  async (stage) => {
-    const before = daemonOf(stage);
-    if (before === undefined) throw new Error(`no daemon ${label}`);
-    const port = before.servedPorts()?.port;
-    const [, program = '', ...args] = commandLine(before.pid);
-    const at = args.indexOf('--port');
-    if (at >= 0) args[at + 1] = String(port);
-    await before.stop('SIGKILL');
-    return once(async () => {
-      const again = startDaemon({ name: `${before.name}-again`, program, args, directory: stage.directory });
-      stage.adopt(() => again.stop());
-      stage.pods.add(again, label, node);
-      await again.ready();
-    });
-  };
-
 /** Kills a daemon of Open vSwitch, which leaves its pidfile and its sockets behind. The fix starts it again. */
 export const killedSwitch =
-  (name: 'ovs-vswitchd' | 'ovsdb-server', pidOf: (stage: OutageStage) => number | undefined): Inflict =>
+  (name: 'ovs-vswitchd' | 'ovsdb-server', pidOf: PidOf): Inflict =>
   async (stage) => {
     const { ovs, directory, adopt } = stage;
     process.kill(pidOf(stage) ?? Number.NaN, 'SIGKILL');
@@ -129,10 +107,6 @@ function once(fix: () => Promise<void>): () => Promise<void> {
     fixed ??= fix();
     return fixed;
   };
-}
-
-function commandLine(pid: number): string[] {
-  return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').slice(0, -1);
 }
 
 /** Kibibytes of a state directory. */

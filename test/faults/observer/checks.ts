@@ -1,6 +1,4 @@
-/**
- * The observer's view at one moment. CPUs are plain numbers and parsed here, so that no code under test judges itself.
- */
+/** A view at one moment. CPUs are plain numbers and parsed here, so that no code under test judges itself. */
 export interface Snapshot {
   readonly nodes: readonly NodeView[];
   readonly pods: readonly PodView[];
@@ -11,11 +9,8 @@ export interface NodeView {
   /** CPUs of each physical core. */
   readonly cores: readonly (readonly number[])[];
   readonly reserved: readonly number[];
-  /** CPUs near each physnet. */
   readonly physnets: Readonly<Record<string, readonly number[]>>;
-  /** The kubelet's own record of owners. */
   readonly owned: readonly Ownership[];
-  /** The report of the node's agent. */
   readonly reported: readonly Ownership[];
   /** CPUs that a thread of Open vSwitch may run on; undefined without Open vSwitch. */
   readonly vswitch?: readonly number[];
@@ -33,13 +28,9 @@ export interface PodView {
   readonly node?: string;
   readonly phase: string;
   readonly leaving: boolean;
-  /** Whole CPUs in the limit of `compute`. */
   readonly cpus: number;
-  /** Whether its VM requests whole cores. */
   readonly aligned: boolean;
-  /** The physnet of its VM's network. */
   readonly physnet?: string;
-  /** Plumbline's resources in the requests of `compute`. */
   readonly devices: readonly string[];
 }
 
@@ -64,7 +55,6 @@ export interface Violation {
   readonly text: string;
 }
 
-/** Violations of invariants in a snapshot, each with a message that names the place. */
 export function violationsIn({ nodes, pods }: Snapshot): Violation[] {
   return [
     ...nodes.flatMap((node) => [...promisedTwice(node, pods), ...inTheSwitch(node, pods), ...misaligned(node, pods)]),
@@ -72,7 +62,6 @@ export function violationsIn({ nodes, pods }: Snapshot): Violation[] {
   ];
 }
 
-/** No CPU has two owners, in the kubelet's record and in the agent's report; none is reserved or missing. */
 function promisedTwice(node: NodeView, pods: readonly PodView[]): Violation[] {
   const found: string[] = [];
   for (const [source, list] of [
@@ -96,7 +85,6 @@ function promisedTwice(node: NodeView, pods: readonly PodView[]): Violation[] {
   return found.map((text) => ({ invariant: 'promised-twice', text: `${node.name}: ${text}` }));
 }
 
-/** No thread of Open vSwitch may run on a CPU of a started pod. */
 function inTheSwitch(node: NodeView, pods: readonly PodView[]): Violation[] {
   const { vswitch } = node;
   if (vswitch === undefined) return [];
@@ -107,7 +95,6 @@ function inTheSwitch(node: NodeView, pods: readonly PodView[]): Violation[] {
   });
 }
 
-/** A running pod has whole cores, as many CPUs as requested, all near its network. */
 function misaligned(node: NodeView, pods: readonly PodView[]): Violation[] {
   return started(node, pods).flatMap(([pod, cpus]) => {
     const wrong: string[] = [];
@@ -125,7 +112,6 @@ function misaligned(node: NodeView, pods: readonly PodView[]): Violation[] {
   });
 }
 
-/** An admitted launcher has the webhook's changes. */
 function unpadded(pod: PodView): Violation[] {
   if (!pod.aligned) return [];
   const wrong: string[] = [];
@@ -135,7 +121,6 @@ function unpadded(pod: PodView): Violation[] {
   return wrong.map((text) => ({ invariant: 'unpadded', text: `${pod.name} was admitted with ${text}` }));
 }
 
-/** The running pods of a node, with their CPUs from the kubelet's record. */
 function started(node: NodeView, pods: readonly PodView[]): [PodView, readonly number[]][] {
   return pods
     .filter((pod) => pod.node === node.name && pod.phase === 'Running' && !pod.leaving)

@@ -5,17 +5,14 @@ import type { LocalClient } from '../../../sandbox/clients/local-client.ts';
 import { at, type KubeObject, type KubePod } from '../../../sandbox/objects.ts';
 import { cpusOf, type NodeView, type Ownership, type PodView, type Violation, violationsIn } from './checks.ts';
 
-/** Known facts about a node. */
 export interface ObservedNode extends Pick<NodeView, 'name' | 'cores' | 'reserved' | 'physnets'> {
   /** The directory with its kubelet's cpu_manager_state. */
   readonly kubeletDirectory: string;
-  /** The processes of its Open vSwitch. */
   readonly vswitchPids?: () => readonly number[];
 }
 
 const INTERVAL_MILLISECONDS = 20;
 
-/** Checks the cluster repeatedly: the API, the kubelets' files, the kernel's masks. It uses no daemon. */
 export function startObserver(client: LocalClient, nodes: readonly ObservedNode[], namespace: string) {
   const violations = new Map<string, Violation>();
   const running = new Set<string>();
@@ -41,14 +38,12 @@ export function startObserver(client: LocalClient, nodes: readonly ObservedNode[
   };
   const timer = setInterval(look, INTERVAL_MILLISECONDS);
   return {
-    /** All violations so far, each once. */
     get violations() {
       return [...violations.values()];
     },
     get samples() {
       return samples;
     },
-    /** Pods that were seen running, and how many of them next to Open vSwitch. */
     get seen() {
       return { running: running.size, besideVswitch: beside.size };
     },

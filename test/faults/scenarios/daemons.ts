@@ -4,7 +4,6 @@ import type { Scenario } from './scenario.ts';
 
 const BOTH = ['sandbox', 'real'] as const;
 
-/** Faults of the API server and of the connection to it. */
 export const CONTROL_PLANE: readonly Scenario[] = [
   {
     name: 'api-server-killed',
@@ -57,7 +56,6 @@ export const CONTROL_PLANE: readonly Scenario[] = [
   },
 ];
 
-/** Faults of the daemons. */
 export const DAEMONS: readonly Scenario[] = [
   {
     name: 'killed',

@@ -10,7 +10,6 @@ import type { FaultContext, Scenario } from './scenario.ts';
 const BOTH = ['sandbox', 'real'] as const;
 const HOUR = 3_600_000;
 
-/** Faults on the nodes. */
 export const ON_NODES: readonly Scenario[] = [
   {
     name: 'dpu-clock',
@@ -50,7 +49,6 @@ async function dpuClock({ world, random, note }: FaultContext): Promise<void> {
   if (dead.length > 0) throw new Error(`the DPU was taken for dead: ${dead[0]}`);
 }
 
-/** A small file system over the agent's directory, with a file that fills it. */
 async function diskFull({ world, random }: FaultContext): Promise<void> {
   const directory = world.daemons.stateDirectory(VSWITCH_NODE);
   const agent = world.daemons.get(`agent-${VSWITCH_NODE}`);

@@ -1,22 +1,25 @@
-import { readFileSync } from 'node:fs';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { SCHEDULER } from '../../../model/names.ts';
 import { PODS, VIRTUAL_MACHINES } from '../../../sandbox/api-server/built-in-types.ts';
 import type { KubePod } from '../../../sandbox/objects.ts';
 import { createRandom } from '../../lab/random.ts';
-import { dist } from '../../support/bundles.ts';
-import { previousRelease } from '../../support/previous.ts';
+import { objectsOf, render } from '../../real/install/rendered-fixture.ts';
+import { dist, root } from '../../support/bundles.ts';
 import { machine } from '../load.ts';
 import { cpusOf } from '../observer/checks.ts';
 import { ownedIn } from '../observer/observer.ts';
 import { startAdmissionProbe } from '../world/admission-probe.ts';
+import type { Daemons } from '../world/daemons.ts';
 import { DPU_NODE, VSWITCH_NODE } from '../world/nodes.ts';
-import { createRollOut, type RollOut } from '../world/roll-out.ts';
+import type { Replicas } from '../world/replicas.ts';
 import { NAMESPACE, type World } from '../world/world.ts';
 import type { FaultContext, Scenario } from './scenario.ts';
 
-/**
- * While its agent is replaced, a node has no device plugin: its kubelet fails a pod that was bound there just before.
- */
+/** While its agent is replaced, a node has no device plugin: its kubelet fails a pod that has just been bound there. */
 const DEVICE_PLUGIN_AWAY =
   /^kubelet: UnexpectedAdmissionError: .*(no healthy devices present|devices unavailable|rpc error)/;
 /** VMs that run between two steps, so that components of two versions work together for a while. */
@@ -111,4 +114,116 @@ const launchers = ({ cluster: { client } }: World) =>
 
 function isRunning({ metadata, status }: KubePod, uid = metadata.uid): boolean {
   return metadata.uid === uid && status?.phase === 'Running' && metadata.deletionTimestamp === undefined;
+}
+
+/** Seconds within which a replaced pod must be ready. */
+const READY = 60;
+
+interface Update {
+  readonly maxSurge?: number | string;
+  readonly maxUnavailable?: number | string;
+}
+
+interface Workload {
+  readonly spec: {
+    readonly replicas?: number;
+    readonly strategy?: { readonly rollingUpdate?: Update };
+    readonly updateStrategy?: { readonly rollingUpdate?: Update };
+  };
+}
+
+type RollOut = ReturnType<typeof createRollOut>;
+
+function createRollOut({ webhooks, extenders, agents }: Daemons) {
+  const objects = objectsOf(render('base'));
+  const shipped = (kind: string, name: string): Workload['spec'] => {
+    const found = objects.find((object) => object.kind === kind && object.metadata.name === name);
+    if (found === undefined) throw new Error(`the base has no ${kind} ${name}`);
+    return (found as unknown as Workload).spec;
+  };
+  return {
+    webhook: (dist: string) => rollDeployment(webhooks, dist, shipped('Deployment', 'plumbline-webhook')),
+    extender: (dist: string) => rollDeployment(extenders, dist, shipped('Deployment', SCHEDULER)),
+    async agent(dist: string) {
+      const update = shipped('DaemonSet', 'plumbline-node-agent').updateStrategy?.rollingUpdate;
+      // For a DaemonSet, a percentage is rounded up.
+      const most = Math.ceil(shareOf(update?.maxUnavailable ?? 1, agents.length));
+      for (let i = 0; i < agents.length; i += most) {
+        await Promise.all(
+          agents.slice(i, i + most).map(async (agent) => {
+            await agent.replace(`${dist}/node-agent.cjs`);
+            await agent.ready(READY);
+          }),
+        );
+      }
+    },
+  };
+}
+
+/** Kubernetes' default is 25 % each: maxSurge is rounded up, maxUnavailable is rounded down. */
+async function rollDeployment(set: Replicas, dist: string, { replicas = 1, strategy }: Workload['spec']) {
+  const { maxSurge = '25%', maxUnavailable = '25%' } = strategy?.rollingUpdate ?? {};
+  const more = Math.ceil(shareOf(maxSurge, replicas));
+  const fewer = Math.floor(shareOf(maxUnavailable, replicas));
+  if (replicas !== set.pods.length)
+    throw new Error(`the manifest has ${replicas} replicas, here are ${set.pods.length}`);
+  for (let left = replicas; left > 0; ) {
+    const batch = Math.min(left, Math.max(1, more + fewer));
+    const ending = async () => {
+      for (let i = 0; i < batch; i++) await set.removeOldest();
+    };
+    // Pods that may be missing end before the new ones are ready, the others after.
+    if (fewer > 0) await ending();
+    for (let i = 0; i < batch; i++) await set.add(dist);
+    if (fewer === 0) await ending();
+    left -= batch;
+  }
+}
+
+function shareOf(value: number | string, of: number): number {
+  return typeof value === 'number' ? value : (of * Number.parseFloat(value)) / 100;
+}
+
+interface PreviousRelease {
+  readonly dist: string;
+  readonly name: string;
+}
+
+let found: PreviousRelease | undefined;
+
+/** From the folder in PLUMBLINE_PREVIOUS, otherwise built from the newest release tag; undefined without either. */
+function previousRelease(): PreviousRelease | undefined {
+  const folder = process.env['PLUMBLINE_PREVIOUS'];
+  if (folder !== undefined && folder !== '') {
+    const dist = resolve(root, folder);
+    for (const name of ['webhook', 'scheduler-plugin', 'node-agent']) {
+      if (!existsSync(join(dist, `${name}.cjs`))) throw new Error(`PLUMBLINE_PREVIOUS: ${dist} has no ${name}.cjs`);
+    }
+    return { dist, name: folder };
+  }
+  const tag = newestRelease(root);
+  if (tag === undefined) return undefined;
+  found ??= build(tag);
+  return found;
+}
+
+function newestRelease(repository: string): string | undefined {
+  const git = (...args: string[]) => spawnSync('git', args, { cwd: repository, encoding: 'utf8' }).stdout ?? '';
+  const own = new Set(git('tag', '--points-at', 'HEAD').split('\n'));
+  return git('tag', '--list', 'v[0-9]*', '--merged', 'HEAD', '--sort=-version:refname')
+    .split('\n')
+    .find((tag) => /^v\d+\.\d+\.\d+$/.test(tag) && !own.has(tag));
+}
+
+function build(tag: string): PreviousRelease {
+  const directory = mkdtempSync(join(tmpdir(), 'plumbline-previous-'));
+  process.once('exit', () => rmSync(directory, { recursive: true, force: true }));
+  const archive = execFileSync('git', ['archive', tag], { cwd: root, maxBuffer: 256 * 1024 * 1024 });
+  execFileSync('tar', ['-x', '-C', directory], { input: archive });
+  const lock = (folder: string) => readFileSync(join(folder, 'package-lock.json'), 'utf8');
+  if (lock(directory) === lock(root)) symlinkSync(join(root, 'node_modules'), join(directory, 'node_modules'));
+  else execFileSync('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: directory, stdio: 'pipe' });
+  const env = { ...process.env, PLUMBLINE_DIST: join(directory, 'dist') };
+  execFileSync('npm', ['run', '--silent', 'build'], { cwd: directory, env, stdio: 'pipe' });
+  return { dist: env.PLUMBLINE_DIST, name: tag };
 }

@@ -2,7 +2,6 @@ import { Agent, request } from 'node:https';
 import { requestFor } from '../../webhook/launcher-fixture.ts';
 import type { World } from './world.ts';
 
-/** Concurrent requests. */
 const AT_ONCE = 2;
 
 const POD = { metadata: { name: 'probe', namespace: 'demo' }, spec: { containers: [{ name: 'c', image: 'none' }] } };

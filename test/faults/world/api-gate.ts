@@ -17,10 +17,7 @@ const GONE = {
   code: 410,
 };
 
-/**
- * The daemons' connection to the API server, which can be broken. Faults here affect only the daemons; the observer
- * bypasses it.
- */
+/** The daemons' connection to the API server, which can be broken; the observer bypasses it. */
 export async function startApiGate(server: string, serverCa: string) {
   const authority = createCertificateAuthority('faults-api');
   const target = new URL(server);
@@ -81,15 +78,12 @@ export async function startApiGate(server: string, serverCa: string) {
     /** Connections are refused until `open`. */
     shut,
     open,
-    /** Interrupts every open watch. */
     cutWatches() {
       for (const watch of watches) watch.destroy();
     },
-    /** Whether watches get 410 from now on: the version is too old. */
     expireWatches(areExpired: boolean) {
       areWatchesExpired = areExpired;
     },
-    /** Watches that were answered with 410. */
     get expired() {
       return expired;
     },
@@ -108,14 +102,12 @@ interface Kubeconfig {
   readonly clusters: { readonly cluster: { server: string; 'certificate-authority-data': string } }[];
 }
 
-/** The API server of a kubeconfig file. */
 export async function serverOf(file: string): Promise<{ readonly url: string; readonly ca: string }> {
   const cluster = (parse(await readFile(file, 'utf8')) as Kubeconfig).clusters[0]?.cluster;
   if (cluster === undefined) throw new Error(`${file} names no cluster`);
   return { url: cluster.server, ca: Buffer.from(cluster['certificate-authority-data'], 'base64').toString() };
 }
 
-/** Changes the server of a kubeconfig file, with the same credentials. Returns its path. */
 export async function redirect(
   file: string,
   { url, ca }: { readonly url: string; readonly ca: string },

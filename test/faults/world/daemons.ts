@@ -1,15 +1,16 @@
-import { writeFile } from 'node:fs/promises';
+import { once } from 'node:events';
+import { mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
+import { Worker } from 'node:worker_threads';
 import type { DemoCluster } from '../../../cli/demo/cluster.ts';
 import type { SwitchProcesses } from '../../../cli/demo/open-vswitch.ts';
 import { agentArgs, dpuArgs } from '../../../cli/demo/plumbline.ts';
 import { NAMESPACE, SCHEDULER, WEBHOOK } from '../../../model/names.ts';
 import type { SchedulerProgram } from '../../real/control-plane-stage.ts';
-import { mountSecret } from '../../support/mounted-secret.ts';
 import { shippedNodeOptions } from '../../support/shipped.ts';
 import { type ApiGate, redirect } from './api-gate.ts';
 import { DPU_NODE, NODES, VSWITCH_NODE } from './nodes.ts';
-import { lastingPort, startForwarder } from './ports.ts';
 import { createReplicas, schedulerPair } from './replicas.ts';
 import { type Supervised, type SupervisedOptions, supervise } from './supervised.ts';
 
@@ -20,24 +21,17 @@ export interface DaemonsOptions {
   readonly gate: ApiGate;
   readonly ovs: SwitchProcesses;
   readonly directory: string;
-  /** The bundles. */
   readonly dist: string;
-  /** Common arguments of all daemons. */
   readonly process?: Process;
-  /**
-   * Starts the kube-scheduler of the pod with this name. Without it there is one extender, in the pod of the sandbox's
-   * scheduler.
-   */
+  /** Starts the kube-scheduler of a pod. Without it there is one extender, next to the sandbox's scheduler. */
   readonly startScheduler?: (hostName: string, extender: number) => Promise<SchedulerProgram>;
 }
 
 /** Parameters of a process in addition to the program's own arguments. */
 export type Process = Pick<SupervisedOptions, 'nodeArgs' | 'env'>;
 
-/** Of webhook and extender. */
 const REPLICAS = 2;
 
-/** Two webhooks, an extender next to each scheduler, an agent on each node, an agent on the DPU. */
 export async function startDaemons(options: DaemonsOptions) {
   const { cluster, gate, directory } = options;
   const all: Supervised[] = [];
@@ -115,11 +109,8 @@ export async function startDaemons(options: DaemonsOptions) {
       if (!found) throw new RangeError(`no daemon ${name}`);
       return found;
     },
-    /** The ports of the webhook's Service, and of the first extender. */
     ports: { webhook: webhook.port, extender: extenders.pods[0]?.port ?? 0 },
-    /** Writes a new certificate of the webhook. */
     rotateCertificate: () => secret.write(issue()),
-    /** The directory of an agent's files. */
     stateDirectory,
     /** The file with the offset of the DPU's clock (milliseconds). */
     dpuClock,
@@ -135,4 +126,74 @@ export async function startDaemons(options: DaemonsOptions) {
 
 function together(a: Process = {}, b: Process): Process {
   return { nodeArgs: [...(a.nodeArgs ?? []), ...(b.nodeArgs ?? [])], env: { ...a.env, ...b.env } };
+}
+
+/** Below the range of outgoing connections, so that no other process takes the port while its daemon is down. */
+const RANGE = { first: 12_000, last: 32_000 };
+let next = RANGE.first + (process.pid % 1000) * 20;
+
+async function lastingPort(): Promise<number> {
+  for (;;) {
+    const port = next++;
+    if (next > RANGE.last) next = RANGE.first;
+    if (await isFree(port)) return port;
+  }
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once('error', () => resolve(false));
+    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)));
+  });
+}
+
+/** Milliseconds between checks of the targets. */
+const CHECK_MILLISECONDS = 10;
+
+/** A Service for its callers: one port. @param targets its ports on loopback, used in turn for new connections */
+async function startForwarder(targets: () => readonly number[]) {
+  const thread = new Worker(join(import.meta.dirname, 'forwarder-thread.cjs'));
+  const [{ port, refused }] = (await once(thread, 'message')) as [{ port: number; refused: Int32Array }];
+  let announced = '';
+  const look = () => {
+    const ports = targets();
+    if (announced === `${ports}`) return;
+    announced = `${ports}`;
+    thread.postMessage(ports);
+  };
+  look();
+  const timer = setInterval(look, CHECK_MILLISECONDS);
+  return {
+    port,
+    get refused() {
+      return Atomics.load(refused, 0);
+    },
+    async stop() {
+      clearInterval(timer);
+      await thread.terminate();
+    },
+  };
+}
+
+interface MountedSecret {
+  path(file: string): string;
+  write(files: Readonly<Record<string, string>>): Promise<void>;
+}
+
+async function mountSecret(directory: string, first: Readonly<Record<string, string>>): Promise<MountedSecret> {
+  let version = 0;
+  const path = (file: string) => join(directory, file);
+  const write = async (files: Readonly<Record<string, string>>) => {
+    const before = `..${version}`;
+    const folder = `..${++version}`;
+    await mkdir(path(folder), { recursive: true });
+    for (const [file, text] of Object.entries(files)) await writeFile(join(path(folder), file), text, { mode: 0o600 });
+    await symlink(folder, path('..data_tmp'));
+    await rename(path('..data_tmp'), path('..data'));
+    await rm(path(before), { recursive: true, force: true });
+  };
+  await write(first);
+  for (const file of Object.keys(first)) await symlink(join('..data', file), path(file));
+  return { path, write };
 }

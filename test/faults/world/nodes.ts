@@ -2,7 +2,6 @@ import type { DemoNode } from '../../../cli/demo/nodes.ts';
 import type { HostDescription } from '../../../model/host.ts';
 import { DPU_HOST_LABEL } from '../../../model/names.ts';
 
-/** One NUMA node; siblings are i and i + cores. */
 function oneCell(cores: number): HostDescription {
   return {
     cells: [{ id: 0, cpus: `0-${2 * cores - 1}` }],

@@ -8,15 +8,11 @@ export type ReplicaPod = Pick<Supervised, 'port' | 'running' | 'ready' | 'stop'>
 
 export type Replicas = Awaited<ReturnType<typeof createReplicas>>;
 
-/** Seconds within which a pod must be ready. */
 const READY = 60;
 /** Milliseconds until callers learn of a new or removed pod: kube-proxy follows the EndpointSlice within a second. */
 const ENDPOINTS_LAG = 1000;
 
-/**
- * The pods of a Deployment behind its Service.
- * @param start starts the pod with this number, counted from 1
- */
+/** The pods of a Deployment behind its Service. @param start starts the pod with this number, from 1 */
 export async function createReplicas(
   count: number,
   dist: string,
@@ -29,9 +25,7 @@ export async function createReplicas(
   let started = 0;
   while (started < count) pods.push(await start(++started, dist));
   return {
-    /** The pods that should run. */
     pods,
-    /** Ports that connections to the Service may reach. */
     endpoints() {
       return [...pods, ...leaving].filter((pod) => pod.running && !starting.has(pod)).map(({ port }) => port);
     },
@@ -44,7 +38,6 @@ export async function createReplicas(
       starting.delete(pod);
       await delay(ENDPOINTS_LAG);
     },
-    /** Stops the oldest one. */
     async removeOldest() {
       const pod = pods.shift();
       if (pod === undefined) throw new RangeError('no pod is left');
@@ -55,11 +48,7 @@ export async function createReplicas(
   };
 }
 
-/**
- * A pod of the Deployment plumbline-scheduler: the extender is a sidecar, so kube-scheduler starts after it and ends
- * before it.
- * @param startScheduler starts its kube-scheduler
- */
+/** A pod of plumbline-scheduler: the extender is a sidecar, so kube-scheduler starts after it and ends before it. */
 export function schedulerPair(extender: Supervised, startScheduler: () => Promise<SchedulerProgram>): ReplicaPod {
   let scheduler: Promise<SchedulerProgram> | undefined;
   return {

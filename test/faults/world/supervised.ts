@@ -10,11 +10,8 @@ export interface SupervisedOptions {
   readonly name: string;
   readonly program: string;
   readonly args: readonly string[];
-  /** Arguments of Node.js itself. */
   readonly nodeArgs?: readonly string[];
-  /** In addition to the environment of this process. */
   readonly env?: Readonly<Record<string, string>>;
-  /** The file of the log. */
   readonly directory: string;
   readonly port: number;
   readonly probePort: number;
@@ -74,7 +71,6 @@ export function supervise(options: SupervisedOptions) {
     name,
     port,
     probePort,
-    /** Unexpected ends. */
     crashes,
     get pid() {
       return child.pid ?? 0;
@@ -82,7 +78,6 @@ export function supervise(options: SupervisedOptions) {
     get running() {
       return running();
     },
-    /** How often it was killed here. */
     get kills() {
       return kills;
     },

@@ -20,10 +20,8 @@ import { serverOf, startApiGate } from './api-gate.ts';
 import { type Process, startDaemons } from './daemons.ts';
 import { NODES, VSWITCH_NODE } from './nodes.ts';
 
-/** The ground of scenarios: the embedded cluster, or a real control plane. */
 export type Ground = 'sandbox' | 'real';
 
-/** The namespace of the VMs. */
 export const NAMESPACE = 'demo';
 
 export type World = Awaited<ReturnType<typeof startWorld>>;
@@ -31,7 +29,6 @@ export type World = Awaited<ReturnType<typeof startWorld>>;
 export interface WorldOptions {
   /** Common arguments of all daemons, in addition to their own. */
   readonly process?: Process | undefined;
-  /** The bundles of the daemons. Default: those of this build. */
   readonly from?: string | undefined;
   /** A separate Open vSwitch of the world instead of its stand-ins, if installed. */
   readonly openVswitch?: boolean | undefined;
@@ -40,7 +37,6 @@ export interface WorldOptions {
 /** Seconds within which all daemons must be ready. */
 const READY = 60;
 
-/** Starts it and waits until every daemon is ready and every network is advertised. */
 /** A cluster with Plumbline, every daemon a process, and the means to break it. */
 export async function startWorld(ground: Ground, options: WorldOptions = {}) {
   const { process, from = dist } = options;
@@ -96,7 +92,6 @@ export async function startWorld(ground: Ground, options: WorldOptions = {}) {
       observer,
       ovs,
       node: (name: string) => cluster.node(name),
-      /** @param keep whether the logs are kept */
       stop,
     };
   } catch (error) {

@@ -25,7 +25,6 @@ import type { Target, Verdict } from '../engine.ts';
 type Reviews = Parameters<typeof createWebhookApp>[0]['reviews'];
 type VmiLookup = Awaited<ReturnType<ReturnType<typeof optionsOf>['lookUpVmi']>>;
 
-/** Admission reviews of everything that the webhook handles. */
 const CORPUS: readonly AdmissionRequest[] = [
   requestFor(podVector()),
   requestFor(podVector('virt-launcher-pod.migration-target')),
@@ -69,31 +68,11 @@ function vmObject(kind: string): object {
   return kind === 'VirtualMachine' ? { metadata: vmi.metadata, spec: { template: vmi } } : vmi;
 }
 
-/** Replacement values: what a careless or a hostile client might send there. */
 const ODD: readonly unknown[] = [
-  null,
-  true,
-  0,
-  -1,
-  1e308,
-  '',
-  '9',
-  '9e0',
-  '9000m',
-  '1e99',
-  '-3',
-  '0x9',
-  '\u0000\ud800',
-  'x'.repeat(5000),
-  '{"a":"required"}',
-  '[{"name":"a"}]',
-  '[',
-  [],
-  [null],
-  {},
-  { cpu: '9' },
-  { __proto__: null, constructor: 1 },
-  JSON.parse('{"__proto__":{"cpu":"9"}}'),
+  ...[null, true, 0, -1, 1e308],
+  ...['', '9', '9e0', '9000m', '1e99', '-3', '0x9', '\u0000\ud800', 'x'.repeat(5000)],
+  ...['{"a":"required"}', '[{"name":"a"}]', '['],
+  ...[[], [null], {}, { cpu: '9' }, { __proto__: null, constructor: 1 }, JSON.parse('{"__proto__":{"cpu":"9"}}')],
 ];
 
 type Edit = { readonly at: number; readonly how: 'replace' | 'delete' | 'duplicate' | 'rename'; readonly odd: number };
@@ -137,11 +116,7 @@ const mutatedReview = fc.record({
 });
 type MutatedReview = typeof mutatedReview extends fc.Arbitrary<infer T> ? T : never;
 
-/**
- * Sends one review and judges the answer: an AdmissionReview with the uid that was sent and a patch that applies to the
- * object that was sent, or a 4xx with a message.
- * @throws AssertionError if it is neither
- */
+/** The answer must be an AdmissionReview with the uid and a patch that applies, or a 4xx with a message. */
 async function judge({ seed, edits, scars, path, lookup }: MutatedReview): Promise<Verdict> {
   const review = { apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request: CORPUS[seed] };
   const body = scarred(Buffer.from(JSON.stringify(edits.reduce(edited, structuredClone(review)))), scars);

@@ -11,9 +11,7 @@ const part = fc.oneof(
   id.map(String),
   fc.tuple(id, fc.nat(300)).map(([from, more]) => `${from}-${Math.min(from + more, 65_535)}`),
 );
-/** `1,3-5`, in the format of the kernel and the kubelet. */
 export const cpuList = fc.array(part, { maxLength: 12 }).map((parts) => parts.join(','));
-/** Lists with the maximum number of items. */
 export const LONG_LISTS: readonly Repeated[] = [
   { piece: (i) => `${i % 65_536}`, joint: ',' },
   { piece: (i) => `${(i * 2) % 65_536}`, joint: ',' },

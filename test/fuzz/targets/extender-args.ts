@@ -33,7 +33,6 @@ const body = fc
   // In the order of Go's structs.
   .map(({ Nodes, NodeNames }) => JSON.stringify({ Pod: pod, Nodes, NodeNames }));
 
-/** The start of a call. */
 const HEAD = `{"Pod":${JSON.stringify(pod)}`;
 
 /** Nodes of different load, so that no verdict is shared. */
@@ -45,7 +44,6 @@ const NODES = Object.fromEntries(
 );
 const { extender } = extenderOf({ nodes: NODES });
 
-/** As the app reads a body, and answers for the nodes as well. */
 function read(text: string) {
   assertBoundedJson(Buffer.from(text));
   const args = parseExtenderArgs(JSON.parse(text));
@@ -53,7 +51,6 @@ function read(text: string) {
   return { ...args, answer: JSON.stringify(filterResult(outcome, undefined)) };
 }
 
-/** A pod whose spec has more fields, as text to its list of items. */
 const specWith = (fields: string) => `${HEAD.slice(0, -2)},${fields}`;
 
 export const extenderArgs: Target<string> = {

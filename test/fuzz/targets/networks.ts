@@ -50,7 +50,6 @@ export const multus: Target<string> = {
     return 'accepted';
   },
 };
-/** Every configuration among the vectors. */
 const CONFIGS = [...JSON.stringify(vector('nads.json')).matchAll(/"config":"((?:[^"\\]|\\.)*)"/g)].map(
   ([, escaped]) => JSON.parse(`"${escaped}"`) as string,
 );

@@ -14,7 +14,6 @@ const value = fc.oneof(
 const several = fc
   .array(value, { maxLength: 5 })
   .map((values) => values.map((value) => JSON.stringify(value)).join(''));
-/** Feeds the bytes in these chunks; the values so far, and whether the stream was refused. */
 function feed(bytes: Buffer, cuts: readonly number[]): { readonly values: unknown[]; readonly refused: boolean } {
   const stream = new JsonStream();
   const values: unknown[] = [];
@@ -63,7 +62,6 @@ const question = fc
     const [first, second] = [Buffer.byteLength(environment), Buffer.byteLength(conf)];
     return `plumbline-gate/1 ${verb} ${first} ${second}\n${environment}${conf}`;
   });
-/** Feeds the bytes in these pieces; undefined if they are not a complete request. */
 function feedQuestion(bytes: Buffer, cuts: readonly number[]): Question | undefined {
   const reader = new QuestionReader();
   for (const piece of piecesOf(bytes, cuts)) {

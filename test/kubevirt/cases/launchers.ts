@@ -1,21 +1,17 @@
 import assert from 'node:assert/strict';
 import type { Container, JsonRecord, KubeObject, KubePod } from '../../../sandbox/objects.ts';
 import { inParallel } from '../../real/scheduler/stage.ts';
-import { skipFor } from '../../support/parts.ts';
+import { noteVersion, skipFor } from '../../support/parts.ts';
 import { placedBy } from '../../support/rendered-launcher.ts';
 import { type RealLauncher, realLaunchers, vector } from '../../support/vectors.ts';
-import { noteVersion } from '../../support/versions.ts';
 import { CASES_SINCE, minorOf, PARTS_SINCE, RENAMED_LABELS } from '../install-strategy-fixture.ts';
-import { cpusOf } from '../machines-stage.ts';
-import type { Cases } from '../stage.ts';
+import { type Cases, cpusOf } from '../stage.ts';
 
 interface Operation {
   readonly path: string;
   readonly value: string;
 }
-/** Plumbline's patches of the recorded launchers, by case. */
 const PATCHES = vector<Readonly<Record<string, readonly Operation[]>>>('launcher-patches.json');
-/** The VMIs of the recorded launchers, and Plumbline's changes to the launchers that KubeVirt renders now. */
 export const launcherCases: Cases = (stage) => {
   describe('launchers of 42 different VMs', () => {
     const rendered = new Map<string, KubePod>();
@@ -57,9 +53,7 @@ export const launcherCases: Cases = (stage) => {
     }
   });
 };
-/** The first minor version that admits the VMI of the case. */
 const since = (one: RealLauncher) => CASES_SINCE[one.case] ?? 0;
-/** A recorded launcher without the annotations and devices that KubeVirt 1.`minor` does not add, with its labels. */
 function asRenderedBy(minor: number, launcher: object): object {
   const missing = new Set(Object.entries(PARTS_SINCE).flatMap(([name, first]) => (first > minor ? [name] : [])));
   const text = JSON.stringify(launcher, (key, value: unknown) => {
@@ -90,7 +84,6 @@ const NETWORKS: readonly KubeObject[] = ['physnet0', 'physnet1', undefined].map(
     spec: { config: JSON.stringify({ cniVersion: '1.1.0', name, netAttachDefName: `vms/${name}`, ...config }) },
   };
 });
-/** The VMI as a user would create it alone, without the fields that KubeVirt adds to every VMI. */
 function instanceOf({ vmi }: RealLauncher): KubeObject {
   const {
     name = '',
@@ -117,9 +110,7 @@ const KUBEVIRTS = new Set([
   'kubevirt.io/vm-generation',
   'kubevirt.io/pci-topology-version',
 ]);
-/**
- * The parts that do not depend on the time and the VMI, without Plumbline's changes: its CPUs are compared separately.
- */
+/** The parts that do not depend on time, VMI and Plumbline: its CPUs are compared separately. */
 function comparable(pod: KubePod): object {
   const { metadata, spec } = pod;
   const keys = (map: Readonly<Record<string, string>> = {}) =>
@@ -140,7 +131,6 @@ function withoutCpus(container: Container): Container {
   const { requests: { cpu: _, ...requests } = {}, limits: { cpu: __, ...limits } = {} } = container.resources ?? {};
   return { ...container, resources: { requests, limits } };
 }
-/** Fields that virt-controller and multus write once it runs. */
 const LATER = new Set([
   'descheduler.alpha.kubernetes.io/request-evict-only',
   'kubevirt.io/migrationTransportUnix',

@@ -2,11 +2,9 @@ import assert from 'node:assert/strict';
 import { until } from '../../../cli/demo/until.ts';
 import { plumbline } from '../../cli/run.ts';
 import { type Spoken, spoken } from '../../cli/spoken.ts';
-import { cpusOf, machine, PATIENCE } from '../machines-stage.ts';
-import type { Cases } from '../stage.ts';
+import { type Cases, cpusOf, machine, PATIENCE } from '../stage.ts';
 
 const MERGE = 'application/merge-patch+json';
-/** Migrations of VMs, and CPU hotplug, which KubeVirt performs with a migration. */
 export const migrationCases: Cases = (stage) => {
   describe('migrations', () => {
     it('the target of a migration is padded like the source, is placed on another node and takes over', async () => {
@@ -108,10 +106,7 @@ export const migrationCases: Cases = (stage) => {
       await remove(vm);
     });
   });
-};
 
-/** Launchers that a quota refuses. */
-export const refusalCases: Cases = (stage) => {
   describe('refused launchers', () => {
     it('a quota denies with KubeVirt’s side containers in the sum, and explain names the owner of each CPU', async () => {
       const { client, create, cluster, remove } = stage();

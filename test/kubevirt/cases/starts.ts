@@ -9,10 +9,8 @@ import type { PodView } from '../../../scheduler-plugin/cluster/pod-view.ts';
 import { removeUnstarted } from '../../../scheduler-plugin/controllers/evictions.ts';
 import { plumbline } from '../../cli/run.ts';
 import { type Spoken, spoken } from '../../cli/spoken.ts';
-import { cpusOf, machine, PATIENCE, WHOLE_CORES } from '../machines-stage.ts';
-import type { Cases, KubeVirtStage } from '../stage.ts';
+import { type Cases, cpusOf, type KubeVirtStage, machine, PATIENCE, WHOLE_CORES } from '../stage.ts';
 
-/** A kube-scheduler without an extender, as in a cluster without Plumbline. */
 const PLAIN = 'plain-scheduler';
 async function explained({ cluster }: KubeVirtStage, vm: string): Promise<Spoken> {
   const args = ['explain', 'vm', vm, '-n', 'vms', '-o', 'json'];
@@ -20,7 +18,6 @@ async function explained({ cluster }: KubeVirtStage, vm: string): Promise<Spoken
   assert.notEqual(stdout, '', stderr);
   return spoken(stdout);
 }
-/** How VMs start, and what happens if they cannot. */
 export const startCases: Cases = (stage) => {
   describe('VMs that start or fail to', () => {
     it('KubeVirt deletes the VMI of a rejected launcher and creates another after ten seconds or more, and explain gives the reason', async () => {
@@ -75,27 +72,7 @@ export const startCases: Cases = (stage) => {
       await remove(vm);
     });
   });
-};
-/** The status of the answer to a PUT of `unpause` for a client that accepts these types. */
-async function unpause({ cluster: { plane } }: KubeVirtStage, vmi: string, accept: string): Promise<number> {
-  const token = await plane.serviceAccountToken('plumbline-system', 'plumbline-scheduler');
-  const path = `/apis/subresources.kubevirt.io/v1/namespaces/vms/virtualmachineinstances/${vmi}/unpause`;
-  return new Promise((resolve, reject) => {
-    const headers = { accept, authorization: `Bearer ${token}`, 'content-type': 'application/json' };
-    const sent = request(`${plane.url}${path}`, { method: 'PUT', ca: plane.ca, headers }, (response) => {
-      response.resume();
-      resolve(response.statusCode ?? 0);
-    });
-    sent.once('error', reject);
-    sent.end('{}');
-  });
-}
-function launchersLeft({ cluster }: KubeVirtStage, vm: string): number {
-  return cluster.client.list(PODS).filter(({ metadata }) => metadata.generateName === `virt-launcher-${vm}-`).length;
-}
 
-/** Evictions of launchers. */
-export const runningCases: Cases = (stage) => {
   describe('evictions', () => {
     it('an eviction of a launcher that never started is denied for LiveMigrate, and the extender deletes the launcher instead', async () => {
       const { client, cluster, create, launcher, remove } = stage();
@@ -134,14 +111,7 @@ export const runningCases: Cases = (stage) => {
       await remove(vm);
     });
   });
-};
 
-const FOUR = { cores: 4, dedicatedCpuPlacement: true, isolateEmulatorThread: true };
-const EVEN_PARITY = 'alpha.kubevirt.io/EmulatorThreadCompleteToEvenParity';
-const KUBEVIRT_CR = '/apis/kubevirt.io/v1/namespaces/kubevirt/kubevirts/kubevirt';
-const MERGE = 'application/merge-patch+json';
-/** A feature that the stand-in does not have: the annotation of the KubeVirt object. */
-export const featureCases: Cases = (stage) => {
   describe('features of KubeVirt itself', () => {
     it('AlignCPUs with its annotation: KubeVirt requests an even number, or 5 with a pool, and Plumbline continues from there', async () => {
       const { client, create, launcher, vmi, remove } = stage();
@@ -168,10 +138,7 @@ export const featureCases: Cases = (stage) => {
       }
     });
   });
-};
 
-/** A VM whose template has nothing of its own: what KubeVirt adds reaches the launcher. */
-export const instancetypeCases: Cases = (stage) => {
   it('a VMI with vCPUs of an instancetype and the annotation of a preference has a padded launcher', async () => {
     const { create, launcher, remove } = stage();
     const instancetype = {
@@ -204,3 +171,27 @@ export const instancetypeCases: Cases = (stage) => {
     for (const one of [vm, instancetype, preference]) await remove(one);
   });
 };
+async function unpause({ cluster: { plane } }: KubeVirtStage, vmi: string, accept: string): Promise<number> {
+  const token = await plane.serviceAccountToken('plumbline-system', 'plumbline-scheduler');
+  const path = `/apis/subresources.kubevirt.io/v1/namespaces/vms/virtualmachineinstances/${vmi}/unpause`;
+  return new Promise((resolve, reject) => {
+    const headers = { accept, authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+    const sent = request(`${plane.url}${path}`, { method: 'PUT', ca: plane.ca, headers }, (response) => {
+      response.resume();
+      resolve(response.statusCode ?? 0);
+    });
+    sent.once('error', reject);
+    sent.end('{}');
+  });
+}
+function launchersLeft({ cluster }: KubeVirtStage, vm: string): number {
+  return cluster.client.list(PODS).filter(({ metadata }) => metadata.generateName === `virt-launcher-${vm}-`).length;
+}
+
+const FOUR = { cores: 4, dedicatedCpuPlacement: true, isolateEmulatorThread: true };
+const EVEN_PARITY = 'alpha.kubevirt.io/EmulatorThreadCompleteToEvenParity';
+const KUBEVIRT_CR = '/apis/kubevirt.io/v1/namespaces/kubevirt/kubevirts/kubevirt';
+const MERGE = 'application/merge-patch+json';
+/** A feature that the stand-in does not have: the annotation of the KubeVirt object. */
+
+/** A VM whose template has nothing of its own: what KubeVirt adds reaches the launcher. */

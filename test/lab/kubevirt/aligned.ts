@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
+import { CpuSet, unionOf } from '../../../model/cpu-set.ts';
 import { createHost } from '../../../model/host.ts';
+import { launcherPinRequest, launcherPins } from '../../../model/launcher/pins.ts';
+import { launcherCells } from '../../../model/launcher/qemu-threads.ts';
 import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../../model/names.ts';
 import { SCHEDULER } from '../scenarios/control-daemons.ts';
+import { assertOff } from '../scenarios/guest-switch.ts';
 import type { Scene } from '../scenarios/scenario.ts';
-import { assertOff } from '../scenarios/switch-masks.ts';
-import { assertThreads, launcherCpus, libvirtPins, predictedPins } from './pins.ts';
 import { NETWORKS, portsOf } from './switch-network.ts';
 import type { Machine, MachineOptions } from './virtual-machine.ts';
 
@@ -16,7 +18,6 @@ export const ALIGNED: MachineOptions = {
   schedulerName: SCHEDULER,
 };
 
-/** A VM of `ALIGNED` runs on the scene's machine, with everything that it requests. */
 export async function runsAligned(scene: Scene, machine: Machine): Promise<void> {
   const { holds, node } = scene;
   await holds(`on ${node.name}, its launcher is padded and runs`, async () => {
@@ -53,4 +54,41 @@ export async function runsAligned(scene: Scene, machine: Machine): Promise<void>
     await assertOff(scene, owned.toString());
     return `${owned}`;
   });
+}
+
+async function launcherCpus(scene: Scene, machine: Machine): Promise<CpuSet> {
+  const { metadata } = await machine.launcher();
+  return CpuSet.parse(await scene.pods.cpus({ name: metadata.name, uid: metadata.uid }));
+}
+
+/** The prediction of model/launcher: the CPU of each vCPU, and of the emulator. */
+async function predictedPins(scene: Scene, machine: Machine): Promise<ReturnType<typeof launcherPins>> {
+  const host = createHost(await scene.report());
+  return launcherPins(launcherPinRequest(await machine.vmi(), await launcherCpus(scene, machine), launcherCells(host)));
+}
+
+function libvirtPins(domain: string): {
+  readonly vcpus: readonly number[];
+  readonly emulator: readonly number[];
+} {
+  const vcpus: number[] = [];
+  for (const [, vcpu, cpuset] of domain.matchAll(/<vcpupin vcpu='(\d+)' cpuset='([^']+)'\/>/g)) {
+    const [only, ...more] = CpuSet.parse(cpuset ?? '');
+    assert.deepEqual(more, [], `vCPU ${vcpu} on ${cpuset}`);
+    vcpus[Number(vcpu)] = only ?? -1;
+  }
+  const emulator = /<emulatorpin cpuset='([^']+)'\/>/.exec(domain)?.[1] ?? '';
+  return { vcpus, emulator: CpuSet.parse(emulator).toArray() };
+}
+
+async function assertThreads(scene: Scene, machine: Machine): Promise<string> {
+  const { vcpus } = await predictedPins(scene, machine);
+  const rest = (await launcherCpus(scene, machine)).minus(CpuSet.of(vcpus));
+  const threads = await machine.threads();
+  const wrong = threads.filter(
+    ({ role, allowed }) => allowed !== (role.kind === 'vcpu' ? String(vcpus[role.index]) : rest.toString()),
+  );
+  assert.deepEqual(wrong, []);
+  const used = unionOf(threads.map(({ allowed }) => CpuSet.parse(allowed)));
+  return `${threads.length} threads: vCPUs on ${vcpus.join(', ')}, the others on ${rest}; all of ${used}`;
 }

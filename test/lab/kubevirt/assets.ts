@@ -1,7 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** KubeVirt's programs in the lab's guest: in the launcher's image, in virt-handler's, and unchanged. */
 export const LAUNCHER_PROGRAMS = [
   ...['virt-launcher', 'virt-launcher-monitor', 'virt-probe', 'virt-tail', 'virt-freezer', 'container-disk'],
   // Since 1.9 virt-launcher refuses to start without it: libvirt calls it for the arriving guest of a migration.
@@ -10,13 +9,11 @@ export const LAUNCHER_PROGRAMS = [
   'node-labeller.sh',
 ] as const;
 export const HANDLER_PROGRAMS = ['virt-handler', 'virt-chroot'] as const;
-/** libvirt's settings in the launcher's image. */
 export const LIBVIRT_SETTINGS = ['qemu.conf', 'virtqemud.conf'] as const;
 const CONTROL_PROGRAMS = ['virt-api', 'virt-controller', 'virt-operator', 'resource-generator'] as const;
 
 const ALL: readonly string[] = [...CONTROL_PROGRAMS, ...HANDLER_PROGRAMS, ...LAUNCHER_PROGRAMS, ...LIBVIRT_SETTINGS];
 
-/** The line about missing parts of KubeVirt; undefined if all are there. */
 export function missingKubeVirt(): string | undefined {
   const folder = process.env['KUBEVIRT_ASSETS'] ?? '';
   if (folder === '') return `name the folder with ${ALL.join(', ')} in KUBEVIRT_ASSETS`;

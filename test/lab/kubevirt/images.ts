@@ -6,18 +6,15 @@ import { debianMirror } from '../machine/missing.ts';
 import { makeLayer, writeArchive } from '../machine/oci-archive.ts';
 import type { Places } from '../machine/places.ts';
 import { HANDLER_PROGRAMS, kubeVirtAsset, LAUNCHER_PROGRAMS, LIBVIRT_SETTINGS } from './assets.ts';
-import { countingKernel } from './counting-guest.ts';
-import { packInit } from './guest-kernel.ts';
+import { countingKernel, packInit } from './guest-kernel.ts';
 
 export const LAUNCHER_IMAGE = 'lab/virt-launcher:1';
 export const HANDLER_IMAGE = 'lab/virt-handler:1';
-/** Kernels and an initramfs at the paths below, for VMs that boot a kernel. */
 export const GUEST_IMAGE = 'lab/guest:1';
 export const GUEST_KERNEL = '/boot/vmlinuz';
 export const GUEST_INITRAMFS = '/boot/initramfs.gz';
 export const COUNTING_KERNEL = '/boot/counting';
 
-/** libvirt, QEMU, and the programs that KubeVirt and its scripts run. */
 const PACKAGES = [
   ...['base-files', 'bash', 'coreutils', 'grep', 'sed', 'mount', 'util-linux', 'iproute2', 'nftables', 'procps'],
   ...['libvirt-daemon', 'libvirt-daemon-driver-qemu', 'libvirt-daemon-log', 'libvirt-clients', 'libnbd0'],
@@ -34,10 +31,7 @@ const PASSWD = [
 ].join('');
 const GROUP = ['root:x:0:\n', ...USERS.map((name) => `${name}:x:${QEMU_ID}:\n`)].join('');
 
-/**
- * Debian has a single libvirtd, while KubeVirt starts virtqemud, the daemon of the QEMU driver. No other driver is in
- * the image, so it is the same daemon with another name and socket.
- */
+/** Debian has one libvirtd, KubeVirt starts virtqemud: with no other driver in the image, they are the same. */
 const VIRTQEMUD = `#!/bin/bash
 mkdir -p /var/run/libvirt
 ln -sfn libvirt-sock /var/run/libvirt/virtqemud-sock
@@ -64,15 +58,10 @@ async function makeDebianLayer(places: Places, say: (what: string) => void): Pro
   return tar;
 }
 
-/** The archive of the images, and the serial number of its disk in the guest. */
 const archiveOf = ({ home }: Places): string => join(home, 'kubevirt-images.tar');
 export const IMAGES_DISK = 'kubevirt-images';
 
-/**
- * Writes an archive of the three images: KubeVirt's programs on libvirt and QEMU of Debian, and a guest with the lab's
- * own kernel.
- * @returns its file
- */
+/** Writes the three images: KubeVirt's programs on Debian's libvirt and QEMU, and a guest. @returns the file */
 export async function writeKubeVirtImages(places: Places, say: (what: string) => void): Promise<string> {
   const work = join(places.home, 'kubevirt-images');
   await rm(work, { recursive: true, force: true });
@@ -95,7 +84,6 @@ export async function writeKubeVirtImages(places: Places, say: (what: string) =>
   return archiveOf(places);
 }
 
-/** Differences of KubeVirt's base image. */
 async function adapt(root: string): Promise<void> {
   await rm(join(root, 'var/run'), { recursive: true, force: true });
   // Relative: virt-handler follows it below /proc/<pid>/root.

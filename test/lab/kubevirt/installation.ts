@@ -1,17 +1,22 @@
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
+import { request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
+import { text } from 'node:stream/consumers';
+import { type CertificateAuthority, createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { KUBEVIRT, reachable } from '../../kubevirt/install-strategy-fixture.ts';
+import { writeCertificate } from '../../real/certificates-fixture.ts';
 import type { KubernetesObject } from '../../real/control-plane-stage.ts';
-import { isWebhookConfiguration } from '../../real/demo/webhook-configurations-fixture.ts';
+import { isWebhookConfiguration } from '../../real/install/rendered-fixture.ts';
+import { freePort, startProgram } from '../../support/processes.ts';
 import type { LabMachine } from '../lab.ts';
+import { accountConfig } from '../scenarios/control-daemons.ts';
 import { applyObjects, deleteObjects } from '../scenarios/guest-agent.ts';
 import type { Scene } from '../scenarios/scenario.ts';
-import { HANDLER_PORT, startVirtApi, startVirtController } from './control.ts';
+import { kubeVirtAsset } from './assets.ts';
 import { IMAGES_DISK, LAUNCHER_IMAGE, writeKubeVirtImages } from './images.ts';
-import { firstObjects, KUBEVIRT_CR, secretsOf, strategyOf } from './objects.ts';
+import { firstObjects, HANDLER_CLIENT, KUBEVIRT_CR, secretsOf, strategyOf } from './objects.ts';
 
 /** The disk with the images' archive, and its place in a machine that was started without it. */
 const DISK = `/dev/disk/by-id/virtio-${IMAGES_DISK}`;
@@ -34,7 +39,6 @@ export async function installKubeVirt(scene: Scene): Promise<void> {
   await installOnNode(scene, daemonSets);
 }
 
-/** All parts except those on nodes. @returns the DaemonSets */
 export async function installControl(scene: Scene, directory: string): Promise<readonly KubernetesObject[]> {
   const { lab, cluster, holds, undo } = scene;
   applyObjects(lab, firstObjects());
@@ -130,9 +134,69 @@ async function installObjects(
   await cluster.client.patch(`${VIRT_CLIENT}/status`, 'application/merge-patch+json', { status });
 }
 
-/** Why virt-handler is not Ready: the waiting reasons of its containers, and the last lines of their logs. */
 async function handlerStates(machines: readonly Scene[]): Promise<string> {
   const logs = `/var/log/pods/${KUBEVIRT}_virt-handler-*/*/*.log`;
   const texts = await Promise.all(machines.map(({ lab }) => lab.run(`tail -qn 4 ${logs} 2>/dev/null || true`)));
   return texts.map((text) => text.slice(-1500)).join('\n');
+}
+
+const HANDLER_PORT = 8186;
+
+/** Starts virt-api on this machine, because it would take five minutes to start in the emulation. @returns its port */
+async function startVirtApi(scene: Scene, directory: string, authority: CertificateAuthority): Promise<number> {
+  const { lab, holds, undo } = scene;
+  const port = await freePort();
+  const names = ['localhost', '127.0.0.1', 'virt-api.kubevirt.svc'];
+  const [certFile, keyFile] = await writeCertificate(directory, 'virt-api', authority, names);
+  const [clientCert, clientKey] = await writeCertificate(directory, 'virt-api-client', authority, [HANDLER_CLIENT]);
+  const args = [
+    ...['--kubeconfig', await accountConfig(scene, directory, 'kubevirt-apiserver', KUBEVIRT)],
+    ...['--listen', '127.0.0.1', '--port', String(port), '--tls-cert-file', certFile, '--tls-key-file', keyFile],
+    ...['--handler-cert-file', clientCert, '--handler-key-file', clientKey],
+    ...['--console-server-port', String(HANDLER_PORT)],
+  ];
+  const log = join(lab.places.run, 'virt-api.log');
+  const program = startProgram('virt-api', kubeVirtAsset('virt-api'), args, log);
+  undo(() => program.stop('SIGKILL'));
+  await holds('virt-api answers', async () => {
+    program.assertAlive();
+    assert.match(await health(port, authority.cert), /apiserver/);
+  });
+  return port;
+}
+
+function health(port: number, ca: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const asked = request({ host: '127.0.0.1', port, path: '/healthz', ca, timeout: 10_000 }, (response) => {
+      text(response).then(resolve, reject);
+    });
+    asked.once('timeout', () => asked.destroy(new Error('virt-api did not answer in 10 s')));
+    asked.once('error', reject);
+    asked.end();
+  });
+}
+
+async function startVirtController(scene: Scene, directory: string, authority: CertificateAuthority): Promise<void> {
+  const { lab, undo, holds, cluster } = scene;
+  const [certFile, keyFile] = await writeCertificate(directory, 'virt-controller', authority, [
+    'localhost',
+    '127.0.0.1',
+  ]);
+  const args = [
+    ...['--kubeconfig', await accountConfig(scene, directory, 'kubevirt-controller', KUBEVIRT)],
+    ...['--listen', '127.0.0.1', '--port', String(await freePort())],
+    ...['--launcher-image', LAUNCHER_IMAGE, '--exporter-image', 'lab/virt-exportserver:1'],
+    ...['--prom-cert-file', certFile, '--prom-key-file', keyFile],
+  ];
+  const log = join(lab.places.run, 'virt-controller.log');
+  const program = startProgram('virt-controller', kubeVirtAsset('virt-controller'), args, log);
+  undo(() => program.stop('SIGKILL'));
+  await holds('virt-controller leads', async () => {
+    program.assertAlive();
+    const lease = (await cluster.client.get(
+      `/apis/coordination.k8s.io/v1/namespaces/${KUBEVIRT}/leases/virt-controller`,
+    )) as { spec: { holderIdentity?: string; renewTime: string } };
+    assert.ok(lease.spec.holderIdentity);
+    assert.ok(Date.now() - Date.parse(lease.spec.renewTime) < 15_000, 'an earlier one’s lease');
+  });
 }

@@ -11,7 +11,6 @@ const MERGE = 'application/merge-patch+json';
 /** The command costs the emulation a fifth of a second. */
 const POLL_MILLISECONDS = 1000;
 
-/** Asks KubeVirt to migrate a VM. */
 export async function migrate({ cluster }: Scene, vmiName: string, name: string): Promise<void> {
   const metadata = { name, namespace: NAMESPACE };
   const migration = {
@@ -23,24 +22,20 @@ export async function migrate({ cluster }: Scene, vmiName: string, name: string)
   await cluster.client.create(PATH, migration);
 }
 
-/** As `virtctl migrate-cancel` does. */
 export async function cancelMigration({ cluster }: Scene, name: string): Promise<void> {
   await cluster.client.delete(`${PATH}/${name}`).catch(unlessNotFound);
 }
 
-/** KubeVirt's own phase of a migration; '' if it is gone. */
 export async function migrationPhase({ cluster }: Scene, name: string): Promise<string> {
   const found = await cluster.client.get(`${PATH}/${name}`).catch(unlessNotFound);
   return (found as { status?: { phase?: string } } | undefined)?.status?.phase ?? '';
 }
 
-/** Limits the bandwidth of migrations that start from now on: `1Mi` a second; undefined: no limit. */
 export async function limitBandwidth({ cluster }: Scene, bandwidth: string | null): Promise<void> {
   const spec = { configuration: { migrations: { bandwidthPerMigration: bandwidth } } };
   await cluster.client.patch(`/apis/kubevirt.io/v1/namespaces/${KUBEVIRT}/kubevirts/kubevirt`, MERGE, { spec });
 }
 
-/** The state of a VM for its user. */
 export async function explained({ lab }: Scene, name: string): Promise<Explanation> {
   const args = ['explain', 'vm', name, '-n', NAMESPACE, '-o', 'json'];
   const { status, stdout, stderr } = await plumbline(args, { kubeconfig: lab.kubeconfig() });
@@ -59,8 +54,6 @@ export function stateLine({ state, reason, node, migration, faults = [] }: Expla
 
 /** States in their order, of which an emulation may skip some; the first and the last must be seen. */
 export function assertStates(lines: readonly string[], inOrder: readonly string[]): void {
-  // Two machines on a few cores are at times too slow for the Lease of an agent or the kubelet's calls, and the states
-  // say so.
   const inTime = lines.filter((line) => !/AgentSilent|ContainerWaiting/.test(line));
   const seen = inTime.filter((line, i) => line !== inTime[i - 1]);
   let place = -1;
@@ -71,7 +64,6 @@ export function assertStates(lines: readonly string[], inOrder: readonly string[
   assert.deepEqual([seen[0], seen.at(-1)], [inOrder[0], inOrder.at(-1)]);
 }
 
-/** The different states of a VM from now on, in order, until `stop` or the end of the scenario. */
 export function watchStates(scene: Scene, name: string) {
   const lines: string[] = [];
   let isOver = false;

@@ -7,10 +7,8 @@ import { HANDLER_IMAGE, LAUNCHER_IMAGE } from './images.ts';
 /** Objects that virt-operator checks, and kinds of other products. */
 const LEFT_OUT = ['SecurityContextConstraints', 'Route', 'ServiceMonitor', 'PrometheusRule', 'Secret', 'Deployment'];
 
-/** The names in the certificates of KubeVirt's components: virt-handler's server, and virt-api as its client. */
 const HANDLER_SERVER = 'kubevirt.io:system:node:virt-handler';
 export const HANDLER_CLIENT = 'kubevirt.io:system:client:virt-handler';
-/** The Secrets of the DaemonSet, and the common name in each. */
 const SECRETS: Readonly<Record<string, string>> = {
   'kubevirt-virt-handler-server-certs': HANDLER_SERVER,
   'kubevirt-virt-handler-certs': HANDLER_CLIENT,
@@ -18,7 +16,6 @@ const SECRETS: Readonly<Record<string, string>> = {
   'kubevirt-virt-handler-vsock-client-certs': 'kubevirt.io:system:client:vsock',
 };
 
-/** The objects before virt-operator: namespace, priority class, and the definition of KubeVirt's own CR. */
 export function firstObjects(): KubernetesObject[] {
   return [
     namespaceOf(KUBEVIRT),
@@ -32,7 +29,6 @@ export function firstObjects(): KubernetesObject[] {
   ];
 }
 
-/** The objects of virt-operator with the DaemonSet and the policies, without the excluded ones. */
 export async function strategyOf(client: KubeClient, kubeconfig: string): Promise<KubernetesObject[]> {
   const objects = await installStrategy({
     ...{ client, kubeconfig, registry: 'lab' },
@@ -59,7 +55,6 @@ export const KUBEVIRT_CR = kubeVirtCr({
   },
 });
 
-/** The certificates of the DaemonSet. */
 export function secretsOf(authority: CertificateAuthority): KubernetesObject[] {
   return Object.entries(SECRETS).map(([name, commonName]) => {
     const { cert, key } = authority.issue([commonName]);

@@ -10,10 +10,7 @@ export const NETWORKS = { physnet0: 'net0', physnet1: 'net1' } as const;
 /** The CNI type of OVN-Kubernetes' localnets; in the lab it is the name of the plugin below. */
 const PLUGIN = 'ovn-k8s-cni-overlay';
 
-/**
- * Stands in for OVN-Kubernetes' plugin: a pair of veths, one end in the pod and the other a port of the physnet's
- * bridge in ovn-bridge-mappings.
- */
+/** Stands in for OVN-Kubernetes' plugin: veths from the pod to the physnet's bridge in ovn-bridge-mappings. */
 const PROGRAM = `#!/usr/bin/env node
 const { execFileSync } = require('node:child_process');
 const { createHash } = require('node:crypto');
@@ -68,10 +65,7 @@ const definitions = Object.entries(NETWORKS).map(([physicalNetworkName, name]) =
   },
 }));
 
-/**
- * The real multus in front of the pod network, and two networks of Open vSwitch; the end of the scenario restores
- * everything.
- */
+/** Multus in front of the pod network, and two networks of Open vSwitch, until the end of the scenario. */
 export async function attachSwitchNetworks(scene: Scene): Promise<void> {
   const objects = [...READERS, ...definitions];
   scene.undo(async () => deleteObjects(scene.lab, objects));
@@ -91,7 +85,6 @@ async function installPlugins(machine: Scene): Promise<void> {
   });
 }
 
-/** Ports of pods on the bridge of a physnet. */
 export async function portsOf({ lab }: Scene, physnet: keyof typeof NETWORKS): Promise<readonly string[]> {
   const ports = await lab.run(`ovs-vsctl list-ports br-lab-net${physnet.at(-1)}`);
   return ports.split('\n').filter((port) => /^lab[0-9a-f]{10}$/.test(port));

@@ -10,7 +10,6 @@ import { COUNTING_KERNEL, GUEST_IMAGE, GUEST_INITRAMFS, GUEST_KERNEL } from './i
 const VMS = `/apis/kubevirt.io/v1/namespaces/${NAMESPACE}/virtualmachines`;
 const VMIS = `/apis/kubevirt.io/v1/namespaces/${NAMESPACE}/virtualmachineinstances`;
 const PODS = `/api/v1/namespaces/${NAMESPACE}/pods`;
-/** KubeVirt's own connection to libvirt, in the launcher. */
 const LIBVIRT = 'qemu+unix:///session?socket=/var/run/libvirt/virtqemud-sock';
 const GONE_WITHIN = 300;
 
@@ -24,16 +23,12 @@ export interface MachineOptions {
   readonly counts?: boolean;
 }
 
-/**
- * Emulated within an emulated machine, a second of the kernel takes minutes: unnecessary parts of the guest are left
- * out.
- */
+/** A second of the kernel takes minutes here, so what the guest does not need is left out. */
 const KERNEL_ARGS = [
   ...['console=ttyS0', 'quiet', 'panic=-1', 'mitigations=off', 'nowatchdog', 'nokaslr', 'rodata=off'],
   ...['tsc=reliable', 'no_timer_check', 'initcall_blacklist=jent_mod_init,load_system_certificate_list,init_encrypted'],
 ];
 
-/** A VM whose guest boots a kernel, prints that it is up, and waits, unless it counts. */
 export function virtualMachine(name: string, options: MachineOptions) {
   const { annotations = {}, cpu, networks = [], schedulerName, counts = false } = options;
   const image = { image: GUEST_IMAGE, imagePullPolicy: 'Never' };
@@ -96,7 +91,6 @@ interface SeenPod {
   readonly status: { readonly phase: string; readonly reason?: string; readonly message?: string };
 }
 
-/** A VM of the scenario, and its outcome on one machine of the lab. */
 export type Machine = ReturnType<typeof machineOn>;
 
 export async function createMachine(scene: Scene, name: string, options: MachineOptions): Promise<Machine> {
@@ -106,7 +100,6 @@ export async function createMachine(scene: Scene, name: string, options: Machine
   return machine;
 }
 
-/** A VM as that machine has it. */
 export function machineOn(scene: Scene, name: string) {
   const { cluster, lab, node } = scene;
   const { client } = cluster;
@@ -136,7 +129,6 @@ export function machineOn(scene: Scene, name: string) {
     name,
     vmi: readVmi,
     launcher,
-    /** One line about why it does not run yet. */
     async state() {
       const vmi = await readVmi().catch(() => undefined);
       const pod = await launcher().catch(() => undefined);
@@ -147,7 +139,6 @@ export function machineOn(scene: Scene, name: string) {
         `launcher ${pod?.status.phase} ${pod?.status.reason ?? ''} ${pod?.status.message ?? ''}`,
       ].join('; ');
     },
-    /** The guest's output on its serial console. */
     async console() {
       const { metadata } = await launcher();
       return lab.run(`cat /var/log/pods/${NAMESPACE}_${metadata.name}_${metadata.uid}/guest-console-log/*.log`);
@@ -156,11 +147,8 @@ export function machineOn(scene: Scene, name: string) {
     async serial() {
       return lab.run(`cat /proc/${await pid()}/root/var/run/kubevirt-private/*/virt-serial0-log`);
     },
-    /** libvirt's own description of the domain. */
     domain: () => virsh('dumpxml'),
-    /** libvirt's own description of the domain's migration. */
     job: () => virsh('domjobinfo'),
-    /** QEMU's threads. */
     async threads(): Promise<readonly Thread[]> {
       const tasks = `/proc/${await pid()}/task`;
       const each = `echo "$t $(grep Cpus_allowed_list $t/status | cut -f2) $(cat $t/comm)"`;
@@ -186,7 +174,6 @@ export function machineOn(scene: Scene, name: string) {
   };
 }
 
-/** The guest's first program runs. */
 export async function assertBooted(machine: Machine): Promise<string> {
   const said = await machine.console().catch(() => '');
   const line = said.split('\n').find((one) => one.includes(GUEST_IS_UP));

@@ -3,8 +3,7 @@ import { copyFile, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promi
 import { join } from 'node:path';
 import { execute } from './commands.ts';
 import { BOOT_MODULES, CONTAINERD_SUITE, MODULES, PACKAGES, SUITE } from './debian.ts';
-import { initScript, packInitramfs } from './initramfs.ts';
-import { installModules } from './kernel-modules.ts';
+import { initScript, installModules, packInitramfs } from './initramfs.ts';
 import type { Places } from './places.ts';
 
 const PACKAGES_HOOK = join(import.meta.dirname, 'base-packages.sh');
@@ -12,12 +11,7 @@ const DISK_SIZE = '8G';
 /** No program reads them there. */
 const LEFT_OUT = ['/usr/share/doc/*', '/usr/share/man/*', '/usr/share/locale/*', '/usr/share/info/*'];
 
-/**
- * Creates the guest's disk, kernel and initramfs from Debian packages, unless they exist and are up to date. Takes a
- * minute, and root.
- * @param mirror a Debian mirror
- * @throws Error if packages are not available
- */
+/** Creates disk, kernel and initramfs of Debian packages in a minute, as root. @throws Error if some are missing */
 export async function makeBase(places: Places, mirror: string, say: (what: string) => void): Promise<void> {
   if (await isMade(places)) return;
   await rm(places.stamp, { force: true });
@@ -37,7 +31,6 @@ export async function makeBase(places: Places, mirror: string, say: (what: strin
   await writeFile(places.stamp, await ingredients());
 }
 
-/** Whether all parts exist and are up to date. */
 export async function isMade(places: Places): Promise<boolean> {
   return (await readFile(places.stamp, 'utf8').catch(() => '')) === (await ingredients());
 }

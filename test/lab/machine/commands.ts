@@ -10,9 +10,7 @@ export interface CommandOptions {
   readonly signal?: AbortSignal;
 }
 
-/** A command that failed. */
 export class CommandError extends Error {
-  /** Its exit status, or the signal that ended it. */
   readonly status: number | string;
 
   constructor(command: string, status: number | string, last: string) {

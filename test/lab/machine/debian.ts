@@ -1,6 +1,3 @@
-/** The Debian parts of the guest. */
-
-/** The guest's release. */
 export const SUITE = 'trixie';
 /** The source of containerd: kubelets since 1.36 refuse version 1.7 of the release. */
 export const CONTAINERD_SUITE = 'forky';
@@ -20,7 +17,6 @@ export const PACKAGES = [
   'udev',
 ] as const;
 
-/** The modules that the initramfs loads to find the disks. */
 export const BOOT_MODULES = ['virtio_pci', 'virtio_blk', 'ext4'] as const;
 
 /** The modules that the guest may load later; the other four thousand would make the disk large and the boot slow. */

@@ -1,7 +1,30 @@
 import { readFile } from 'node:fs/promises';
 import type { Program } from '../../support/processes.ts';
-import { CommandError } from './commands.ts';
-import type { Shell } from './ssh.ts';
+import { CommandError, execute } from './commands.ts';
+import type { Places } from './places.ts';
+
+export const HOST_ALIAS = 'plumbline-lab';
+
+export interface Shell {
+  /** Runs a shell command line as root; returns its output. @throws Error if it fails */
+  run(line: string, input?: string | Buffer): Promise<string>;
+  readonly arguments: readonly string[];
+}
+
+export function createShell(places: Places, port: number): Shell {
+  const reach = [
+    ...['-p', String(port), '-l', 'root', '-i', places.key, '-o', 'BatchMode=yes', '-o', 'LogLevel=ERROR'],
+    ...['-o', `UserKnownHostsFile=${places.knownHosts}`, '-o', `HostKeyAlias=${HOST_ALIAS}`, '-F', 'none'],
+  ];
+  // One shared connection: a new one takes the guest a second.
+  const shared = ['-o', 'ControlMaster=auto', '-o', `ControlPath=${places.sshSocket}`, '-o', 'ControlPersist=60'];
+  const limits = ['-o', 'ConnectTimeout=20', '-o', 'ServerAliveInterval=20', '-o', 'ServerAliveCountMax=6'];
+  return {
+    run: (line, input) =>
+      execute('ssh', [...reach, ...shared, ...limits, '127.0.0.1', '--', line], { input: input ?? '' }),
+    arguments: [...reach, '127.0.0.1'],
+  };
+}
 
 const LOOK = [
   'systemctl is-system-running',
@@ -15,13 +38,11 @@ const QEMU_LINES = 15;
 /** The exit status of ssh if it does not reach the guest, or loses it. */
 const NO_CONNECTION = 255;
 
-/** The machine's output, and the QEMU that emulates it. */
 export interface Traces {
   readonly qemu: Pick<Program, 'ended' | 'logFile'>;
   readonly serialLog: string;
 }
 
-/** The activity of a guest that does not become ready: its units, or without ssh its last output. */
 export async function whyNotReady(shell: Shell, traces: Traces): Promise<string> {
   return shell.run(`(${LOOK}) 2>&1; true`).catch(() => lastWords(traces));
 }

@@ -1,15 +1,45 @@
-import { chmod, copyFile, mkdir, rm, writeFile } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { chmod, copyFile, mkdir, readdir, rm, writeFile } from 'node:fs/promises';
+import { basename, dirname, join, relative } from 'node:path';
 import { execute } from './commands.ts';
-import { filesOf } from './kernel-modules.ts';
+
+/** Puts modules with their dependencies into the guest's root. @throws Error if the kernel lacks one */
+export async function installModules(
+  unpacked: string,
+  root: string,
+  version: string,
+  names: readonly string[],
+): Promise<void> {
+  const from = join(unpacked, 'usr/lib/modules', version);
+  const to = join(root, 'usr/lib/modules', version);
+  // modprobe searches below lib/, where the package has nothing.
+  await execute('depmod', ['-b', join(unpacked, 'usr'), version]);
+  await mkdir(to, { recursive: true });
+  for (const file of (await readdir(from)).filter((name) => /^modules\.(builtin|order)/.test(name))) {
+    await copyFile(join(from, file), join(to, file));
+  }
+  for (const file of await filesOf(join(unpacked, 'usr'), version, names)) {
+    const target = join(to, relative(from, file));
+    await mkdir(dirname(target), { recursive: true });
+    await copyFile(file, target);
+    // The emulated kernel would take long for it.
+    if (target.endsWith('.xz')) await execute('xz', ['-d', target]);
+  }
+  await execute('depmod', ['-b', join(root, 'usr'), version]);
+}
+
+async function filesOf(root: string, version: string, names: readonly string[]): Promise<readonly string[]> {
+  const files = new Set<string>();
+  for (const name of names) {
+    const lines = await execute('modprobe', ['-d', root, '-S', version, '--show-depends', name]);
+    for (const [, file] of lines.matchAll(/^insmod (\S+)/gm)) files.add(file!);
+  }
+  return [...files];
+}
 
 /** Seconds within which the disks must appear. */
 const DISKS = 60;
 
-/**
- * The first process: mounts the disk, adds the lab's own files from the second disk, and starts systemd.
- * @param modules file names, in the order of loading
- */
+/** Mounts the disk, adds the files of the second disk, and starts systemd. @param modules in order of loading */
 export function initScript(modules: readonly string[]): string {
   return `#!/bin/busybox sh
 /bin/busybox --install -s /bin
@@ -29,7 +59,6 @@ exec switch_root /root /sbin/init
 `;
 }
 
-/** Packs it with the guest's own busybox. */
 export async function packInitramfs(
   root: string,
   version: string,

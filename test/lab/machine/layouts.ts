@@ -1,12 +1,9 @@
 /** The parts of the emulated machine. CPUs are numbered by thread, then core, then NUMA node. */
 export interface Layout {
   readonly name: string;
-  /** Number of NUMA nodes. */
   readonly nodes: number;
   readonly sockets: number;
-  /** Dies per socket. Each has its own last-level cache, as QEMU emulates it. */
   readonly dies: number;
-  /** Cores per die. */
   readonly cores: number;
   /** MiB per NUMA node. */
   readonly memory: number;
@@ -20,7 +17,6 @@ export interface Layout {
   readonly distances?: readonly (readonly number[])[];
 }
 
-/** Threads per core. */
 export const THREADS = 2;
 
 /** Each NUMA node is a socket with two cores: CPUs 0-3 and 4-7, siblings 0-1, 2-3 | 4-5, 6-7. */

@@ -1,19 +1,18 @@
 import { randomBytes } from 'node:crypto';
-import { mkdir, rm } from 'node:fs/promises';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { monotonicSeconds, sleep } from '../../../runtime/time.ts';
-import { aggregation } from '../../real/aggregation-fixture.ts';
+import { aggregation } from '../../real/certificates-fixture.ts';
 import { binary, type ControlPlane, startControlPlane } from '../../real/control-plane-stage.ts';
 import { freePort, type Program, startProgram } from '../../support/processes.ts';
 import { makeBase } from './base.ts';
-import { explaining, lastWords, type Traces, whyNotReady } from './diagnosis.ts';
+import { createShell, explaining, lastWords, type Shell, type Traces, whyNotReady } from './diagnosis.ts';
 import { LAYOUTS, type LayoutName } from './layouts.ts';
 import { debianMirror } from './missing.ts';
 import { linkMac, nodeFiles, nodeName, nodeToken, peerOf } from './node-files.ts';
+import type { Layer } from './oci-archive.ts';
 import { makeParts } from './parts.ts';
 import type { Places } from './places.ts';
 import { type Link, type MakeDisks, type QemuOptions, qemuArguments } from './qemu.ts';
-import { commandLineOf, type Running, readRunning, writeRunning } from './running.ts';
-import { createShell, type Shell } from './ssh.ts';
 
 /** Timeouts of the emulation in seconds: about thirty times the duration on two free cores. */
 const SSH_WITHIN = 900;
@@ -27,36 +26,27 @@ const READY_WITHIN = 600;
 const ATTEMPTS = 3;
 const CRASHED = /^QEMU ended with (0|SIG(SEGV|ABRT|BUS|ILL))\b/;
 
-/** Running machines, with the cluster whose only nodes they are. */
 export interface Machines extends Omit<Running, 'guests'> {
   readonly guests: readonly Guest[];
-  /** Publishes them for other runs. */
   keep(): Promise<void>;
-  /** Ends everything; nothing of the guests is kept except their diagnosis. */
   stop(): Promise<void>;
 }
 
-/** A running machine. */
 export interface Guest {
   readonly places: Places;
   readonly shell: Shell;
 }
 
 export interface MachinesOptions {
-  /** One or two machines. */
   readonly places: readonly Places[];
   readonly layout: LayoutName;
   /** More files as disks of the guests; called once their kernel exists. */
   readonly makeDisks: MakeDisks;
-  /** Reports slow steps in a few words. */
   readonly say: (what: string) => void;
   readonly signal: AbortSignal;
 }
 
-/**
- * Boots machines with a control plane on loopback, and returns when they can run pods.
- * @throws Error with the activity of the guest at a timeout
- */
+/** Boots machines with a control plane on loopback, until they can run pods. @throws Error with the guest's state */
 export async function startMachines(options: MachinesOptions): Promise<Machines> {
   const { places: all, layout, makeDisks, say } = options;
   const [first] = all as [Places];
@@ -131,7 +121,6 @@ export async function findMachines(places: readonly Places[]): Promise<Machines 
 
 const qemuLog = ({ run }: Places): string => `${run}/qemu.log`;
 
-/** The first machine's end of the link to the second, or the other way round; undefined for a machine without one. */
 function linkOf(all: readonly Places[], index: number): Link | undefined {
   const [own, other] = [all[index], all[peerOf(index)]].map((places) => places && `${places.run}/peer.socket`);
   return own !== undefined && other !== undefined ? { own, other, mac: linkMac(index) } : undefined;
@@ -189,7 +178,6 @@ async function booted(
   );
 }
 
-/** Ready according to this boot's kubelet, and without the initial taint. */
 function isReady(node: unknown, boot: string): boolean {
   const { spec, status } = node as {
     readonly spec: { readonly taints?: readonly unknown[] };
@@ -200,4 +188,42 @@ function isReady(node: unknown, boot: string): boolean {
   };
   const ready = status.conditions.some((condition) => condition.type === 'Ready' && condition.status === 'True');
   return ready && status.nodeInfo.bootID === boot && (spec.taints ?? []).length === 0;
+}
+
+/** Running machines, published for other runs. */
+interface Running {
+  readonly layout: LayoutName;
+  readonly guests: readonly { readonly qemu: number; readonly sshPort: number }[];
+  readonly kubeconfig: string;
+  readonly nodeLayer: Layer;
+}
+
+type Entry = { readonly pid: number } & (Running | { readonly guests?: undefined });
+
+/** Records that this process starts or uses a machine, or which machine it keeps for others. */
+async function writeRunning(places: Places, kept?: Running): Promise<void> {
+  await writeFile(places.running, JSON.stringify({ pid: process.pid, ...kept }));
+}
+
+/**
+ * The machine that another run keeps; undefined if no run has one.
+ * @throws Error if another run starts or uses one itself: two runs would remove each other's files, pods and finally
+ * the machine
+ */
+async function readRunning(places: Places): Promise<Running | undefined> {
+  const text = await readFile(places.running, 'utf8').catch(() => undefined);
+  if (text === undefined) return undefined;
+  const entry = JSON.parse(text) as Entry;
+  const { pid } = entry;
+  if (!(await commandLineOf(pid)).includes('test/lab')) return undefined;
+  if (entry.guests === undefined) {
+    throw new Error(
+      `another run (process ${pid}) has the lab's machine: wait for its end, or set another XDG_CACHE_HOME for a second lab`,
+    );
+  }
+  return entry;
+}
+
+async function commandLineOf(pid: number): Promise<string> {
+  return readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
 }

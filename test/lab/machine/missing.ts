@@ -7,7 +7,6 @@ import { execute } from './commands.ts';
 import { SUITE } from './debian.ts';
 import type { Places } from './places.ts';
 
-/** Programs of this machine, and the Debian package of each. */
 const PROGRAMS: Readonly<Record<string, string>> = {
   'qemu-system-x86_64': 'qemu-system-x86',
   mmdebstrap: 'mmdebstrap',
@@ -47,7 +46,6 @@ export async function whatIsMissing(places: Places): Promise<string | undefined>
   return reached ? undefined : `the lab needs Debian packages, and ${mirror} is not reached`;
 }
 
-/** The mirror of this machine's apt, if it is Debian's. */
 export async function debianMirror(): Promise<string> {
   const format = ['--format', '$(ORIGIN) $(SITE) $(REPO_URI)', 'Created-By: Packages'];
   const targets = await execute('apt-get', ['indextargets', ...format]).catch(() => '');

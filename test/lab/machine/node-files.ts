@@ -1,11 +1,8 @@
 import { stringify } from 'yaml';
 import { kubeconfig } from '../../../sandbox/cluster/identities.ts';
 
-/** The node of a machine, by its number in the lab. */
 export const nodeName = (index: number): string => `lab-${index}`;
-/** The network of the pods on it. */
 export const podNetwork = (index: number): string => `10.244.${index}.0/24`;
-/** Its address on the link between two machines. */
 const linkAddress = (index: number): string => `10.245.0.${index + 1}`;
 export const linkMac = (index: number): string => `52:54:00:6c:61:1${index}`;
 /** The other one of two machines. */
@@ -16,15 +13,12 @@ const API_SERVER = 'https://10.0.0.1:443';
 
 export interface NodeOptions {
   readonly index: number;
-  /** Whether there is a second machine. */
   readonly hasPeer: boolean;
-  /** The API server's CA and port, and the node's token. */
   readonly ca: string;
   readonly port: number;
   readonly token: string;
 }
 
-/** Files that make the guest a node of this cluster, by path. */
 export function nodeFiles({ index, hasPeer, ca, port, token }: NodeOptions): Readonly<Record<string, string>> {
   const peer = peerOf(index);
   const link = `LAB_LINK=${linkAddress(index)}/24\nLAB_PEER=${linkAddress(peer)}\nLAB_PEER_PODS=${podNetwork(peer)}\n`;
@@ -45,13 +39,11 @@ export function nodeFiles({ index, hasPeer, ca, port, token }: NodeOptions): Rea
 }
 const PEER_UNIT = 'sys-subsystem-net-devices-peer0.device';
 
-/** The CNI plugin of the pod network. */
 export function podBridge(subnet: string) {
   const ipam = { type: 'host-local', ranges: [[{ subnet }]], routes: [{ dst: '0.0.0.0/0' }] };
   return { type: 'bridge', bridge: 'cni0', isGateway: true, ipam } as const;
 }
 
-/** The node's own identity, as a line of the API server's token file. */
 export function nodeToken(index: number, token: string): string {
   return `${token},system:node:${nodeName(index)},${nodeName(index)},"system:nodes"`;
 }

@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { execute } from './commands.ts';
 
-/** A layer as a tar file. */
 export interface Layer {
   readonly file: string;
   readonly digest: string;
@@ -32,10 +31,7 @@ const WITH_CAPABILITIES = [
   '--pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime',
 ];
 
-/**
- * Creates a layer from a folder; the same folder gives the same layer.
- * @param options `capabilities`: those of its files are kept; otherwise they have none
- */
+/** The same folder gives the same layer. @param options `capabilities`: files keep theirs */
 export async function makeLayer(
   directory: string,
   file: string,
@@ -49,10 +45,7 @@ export async function makeLayer(
   return { file, digest: `sha256:${hash.digest('hex')}`, size: (await stat(file)).size };
 }
 
-/**
- * Writes images into one archive of the OCI image layout, which containerd imports.
- * @param known layers that are left out because the importer has them
- */
+/** Writes images into one archive in OCI layout. @param known layers that the importer has, left out */
 export async function writeArchive(
   target: string,
   images: readonly Image[],

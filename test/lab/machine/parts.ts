@@ -1,11 +1,10 @@
 import { randomBytes } from 'node:crypto';
-import { chmod, copyFile, cp, mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { chmod, copyFile, cp, mkdir, readFile, realpath, rm, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { execute } from './commands.ts';
-import { makeNodeLayer, writeBasicImages } from './images.ts';
-import { type Layer, writeArchive } from './oci-archive.ts';
+import { HOST_ALIAS } from './diagnosis.ts';
+import { type Layer, makeLayer, writeArchive } from './oci-archive.ts';
 import type { Places } from './places.ts';
-import { HOST_ALIAS } from './ssh.ts';
 
 const GUEST = join(import.meta.dirname, 'guest');
 const PRIVATE = /ssh_host_|authorized_keys|kubeconfig/;
@@ -50,7 +49,6 @@ export async function makeParts(
   return layer;
 }
 
-/** The guest's identity and authorized keys, which are keys of this run. */
 async function identity(places: Places): Promise<Record<string, string>> {
   const hostKey = join(places.run, 'host');
   for (const file of [places.key, hostKey]) {
@@ -71,4 +69,40 @@ async function makeDisk(directory: string, target: string): Promise<void> {
   const size = Number.parseInt(await execute('du', ['--summarize', '--block-size=1M', directory]), 10);
   const options = ['-q', '-t', 'ext4', '-O', '^has_journal', '-m', '0', '-E', 'root_owner=0:0'];
   await execute('mke2fs', [...options, '-d', directory, target, `${Math.ceil(size * 1.05) + SPARE}M`]);
+}
+
+/** Waits, and exits on a signal; a bare `sleep` as the first process of a container would not. */
+const WAIT = ['sh', '-c', 'trap exit TERM INT; sleep 2147483647 & wait'];
+
+async function writeBasicImages(work: string, busybox: string, target: string): Promise<void> {
+  const root = join(work, 'busybox');
+  for (const name of ['bin', 'dev', 'etc', 'proc', 'sys', 'tmp']) await mkdir(join(root, name), { recursive: true });
+  await copyFile(busybox, join(root, 'bin/busybox'));
+  await chmod(join(root, 'bin/busybox'), 0o755);
+  const applets = (await execute(busybox, ['--list'])).trim().split('\n');
+  for (const applet of applets.filter((name) => name !== 'busybox'))
+    await symlink('busybox', join(root, 'bin', applet));
+  await writeFile(join(root, 'etc/passwd'), 'root:x:0:0:root:/:/bin/sh\n');
+  const layers = [await makeLayer(root, join(work, 'busybox.tar'))];
+  await writeArchive(target, [
+    { name: 'lab/busybox:1', layers, command: ['sh'] },
+    { name: 'lab/pause:1', layers, entrypoint: WAIT },
+  ]);
+}
+
+/** In place of the daemons' base image, which is in a registry: this machine's Node.js with its libraries. */
+async function makeNodeLayer(work: string): Promise<Layer> {
+  const root = join(work, 'node');
+  await addProgram(root, process.execPath, '/nodejs/bin/node');
+  return makeLayer(root, join(work, 'node.tar'));
+}
+
+async function addProgram(root: string, program: string, path: string): Promise<void> {
+  const put = async (from: string, to: string) => {
+    await mkdir(dirname(join(root, to)), { recursive: true });
+    await copyFile(await realpath(from), join(root, to));
+    await chmod(join(root, to), 0o755);
+  };
+  await put(program, path);
+  for (const [library] of (await execute('ldd', [program])).matchAll(/\/\S+(?= \()/g)) await put(library, library);
 }

@@ -5,9 +5,8 @@ import { type AgentReport, agentReport } from '../agent-report.ts';
 import { deviceCounts } from '../devices.ts';
 import { createGuest, type Guest } from '../guest.ts';
 import { type KubeletProgram, kubeletFolders, readKubelets } from '../kubelets.ts';
-import { play } from '../play.ts';
+import { lineOf, mismatchOf, play } from '../play.ts';
 import { bundlePlugin, createClock } from '../play-rounds.ts';
-import { lineOf, mismatchOf } from '../print.ts';
 import { createRandom } from '../random.ts';
 import type { RecordedNode } from '../recording.ts';
 import { emptySnapshot, expectedReport } from '../report.ts';
@@ -44,15 +43,6 @@ const OTHER_SETTINGS: Round = {
 };
 const { devices: _, ...WITH_DEVICES } = OTHER_SETTINGS;
 
-interface Change {
-  readonly what: string;
-  /** A command line of the guest, before the kubelet is started again without its state. Absent: only its settings change. */
-  readonly line?: string;
-  /** The report's words until then. */
-  readonly unseen?: RegExp;
-  readonly round: Round;
-}
-
 const setOnline = (value: 0 | 1): string =>
   [6, 7].map((cpu) => `echo ${value} >/sys/devices/system/cpu/cpu${cpu}/online`).join(' && ');
 const setPages = (pages: number): string => {
@@ -60,29 +50,17 @@ const setPages = (pages: number): string => {
   return `echo ${pages} >${file} && test "$(cat ${file})" = ${pages}`;
 };
 
-const CHANGES: readonly Change[] = [
-  {
-    what: 'a core goes offline',
-    line: setOnline(0),
-    unseen: /CPUs 6-7 went offline after the kubelet started/,
-    round: ROUND,
-  },
-  {
-    what: 'the core comes online',
-    line: setOnline(1),
-    unseen: /CPUs 6-7 came online after the kubelet started/,
-    round: ROUND,
-  },
-  {
-    what: 'huge pages are reserved on one NUMA node',
-    line: setPages(64),
-    unseen: /NUMA node 1 has 64 huge pages of 2048 KiB, and had 32 when the kubelet started/,
-    round: ROUND,
-  },
-  { what: 'reserved CPUs, topology policy and scope are others', round: OTHER_SETTINGS },
+/** With the report's words until the kubelet has started again. */
+const OF_KERNEL: readonly (readonly [what: string, line: string, unseen: RegExp])[] = [
+  ['a core goes offline', setOnline(0), /CPUs 6-7 went offline after the kubelet started/],
+  ['the core comes online', setOnline(1), /CPUs 6-7 came online after the kubelet started/],
+  [
+    'huge pages are reserved on one NUMA node',
+    setPages(64),
+    /NUMA node 1 has 64 huge pages of 2048 KiB, and had 32 when the kubelet started/,
+  ],
 ];
 
-/** What a kubelet reads when it starts changes from one run to the next. The agent runs all the time. */
 export const CHANGE: Scenario = {
   name: 'change',
   about:
@@ -113,16 +91,18 @@ export const CHANGE: Scenario = {
     await holds(`the report is right with kubelet ${older.version}`, () => assertReport(published, start), 180);
 
     undo(() => lab.run(`${setOnline(1)}; ${setPages(32)}`));
-    for (const { what, line, unseen, round } of CHANGES) {
-      if (line !== undefined) await lab.run(line);
-      if (unseen !== undefined) {
-        const said = async () => assert.match(JSON.stringify((await scene.report()).conditions), unseen);
-        await holds(`${what}: the report says that the kubelet has not seen it`, said, NOTICED_WITHIN);
-      }
+    const reconfigured = async (what: string, round: Round) => {
       const recorded = await nodeOf(guest, round, older.version);
       await guest.configure(round, older.version);
       await follows(stage, what, recorded);
+    };
+    for (const [what, line, unseen] of OF_KERNEL) {
+      await lab.run(line);
+      const said = async () => assert.match(JSON.stringify((await scene.report()).conditions), unseen);
+      await holds(`${what}: the report says that the kubelet has not seen it`, said, NOTICED_WITHIN);
+      await reconfigured(what, ROUND);
     }
+    await reconfigured('reserved CPUs, topology policy and scope are others', OTHER_SETTINGS);
     const recorded = await nodeOf(guest, WITH_DEVICES, own.version);
     await guest.replaceKubelet(own);
     await guest.restart();
@@ -139,7 +119,6 @@ interface Stage {
 
 const pidOf = ({ lab }: Scene): Promise<string> => lab.run(`systemctl show -P MainPID ${AGENT_UNIT}`);
 
-/** The node as its next kubelet will see it. */
 async function nodeOf(guest: Guest, round: Round, version: string): Promise<RecordedNode> {
   return { round, version, ...(await guest.hardware()) };
 }

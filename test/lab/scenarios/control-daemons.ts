@@ -7,8 +7,7 @@ import { kubeconfig } from '../../../sandbox/cluster/identities.ts';
 import { serverOf } from '../../faults/world/api-gate.ts';
 import { writeCertificate } from '../../real/certificates-fixture.ts';
 import { binary, type KubernetesObject } from '../../real/control-plane-stage.ts';
-import { callOf, isWebhookConfiguration, untilCalled } from '../../real/demo/webhook-configurations-fixture.ts';
-import { objectsOf, render } from '../../real/install/rendered-fixture.ts';
+import { callOf, isWebhookConfiguration, objectsOf, render, untilCalled } from '../../real/install/rendered-fixture.ts';
 import { configurationAt } from '../../real/scheduler/stage.ts';
 import { FOREIGN_DEFINITIONS } from '../../real/webhook/crds-fixture.ts';
 import { dist } from '../../support/bundles.ts';
@@ -16,10 +15,8 @@ import { freePort, startProgram } from '../../support/processes.ts';
 import { applyObjects, deleteObjects } from './guest-agent.ts';
 import type { Scene } from './scenario.ts';
 
-/** The profile of the scheduler that calls the extender. */
 export const SCHEDULER = 'plumbline-lab';
 const SYSTEM = 'plumbline-system';
-/** Workloads that run next to the node here, and objects that only cert-manager would handle. */
 const LEFT_OUT = ['Deployment', 'DaemonSet', 'Certificate', 'Issuer'];
 
 /**
@@ -37,7 +34,6 @@ export async function startControlDaemons(
   const authority = createCertificateAuthority('plumbline-lab');
   const [certFile, keyFile] = await writeCertificate(directory, 'tls', authority, ['127.0.0.1']);
   const base = baseObjects();
-  // Their policies would refuse pods of other scenarios.
   undo(async () =>
     deleteObjects(
       lab,
@@ -78,12 +74,10 @@ export async function startControlDaemons(
   await startScheduler(scene, directory, extender.port);
 }
 
-/** With the account of an extender next to the cluster's own kube-scheduler. */
 function baseObjects(): KubernetesObject[] {
   return objectsOf(render('base', ['scheduler/loopback'])).filter(({ kind }) => !LEFT_OUT.includes(kind));
 }
 
-/** A kubeconfig of a service account, in the directory. */
 export async function accountConfig(
   { lab, cluster }: Scene,
   directory: string,
@@ -99,7 +93,6 @@ export async function accountConfig(
   return file;
 }
 
-/** A kube-scheduler with its own profile, so that it ignores pods of the lab's scheduler. */
 async function startScheduler({ lab, undo }: Scene, directory: string, port: number): Promise<void> {
   const admin = lab.kubeconfig();
   const { extenders } = await configurationAt('loopback', port);

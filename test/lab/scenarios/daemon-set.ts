@@ -22,10 +22,7 @@ const PROGRAM = '/nodejs/bin/node /plumbline/node-agent.cjs';
 /** Seconds for the DaemonSet's pod to end: its grace period, and the slowness of the emulation. */
 const GONE_WITHIN = 600;
 
-/**
- * The agent as operators install it: its image, created here without a container engine, the shipped DaemonSet that
- * names it, and its requirements in the cluster.
- */
+/** As operators install it: its image, made here without an engine, its DaemonSet, and what both need. */
 export async function installDaemonSet(
   lab: LabMachine,
   cluster: Cluster,
@@ -83,10 +80,7 @@ function withFlags(shipped: DaemonSet, flags: readonly string[]): DaemonSet {
   return { ...shipped, spec: { ...shipped.spec, template: { ...template, spec: { ...template.spec, containers } } } };
 }
 
-/**
- * The image as in the Dockerfile, on the replacement of its base; the runtime has the base's layer from the second
- * disk.
- */
+/** As in the Dockerfile, on a replacement of its base, whose layer the runtime has from the second disk. */
 async function importImage(lab: LabMachine, name: string): Promise<void> {
   const directory = await mkdtemp(join(tmpdir(), 'plumbline-lab-'));
   try {

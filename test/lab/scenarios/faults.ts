@@ -1,48 +1,29 @@
 import assert from 'node:assert/strict';
-import { wireSwitch } from './guest-switch.ts';
+import { assertOff, enableAffinity, RUNDIR, wireSwitch } from './guest-switch.ts';
 import { assertRuns, cellsOf, deviceCounts, PHYSNET0, PHYSNET1 } from './placement.ts';
 import { keepsOffRunningContainers } from './running-containers.ts';
 import type { Scenario, Scene } from './scenario.ts';
 import type { ScenePod } from './scene-pods.ts';
-import { assertOff, enableAffinity, RUNDIR } from './switch-masks.ts';
 
 /** Seconds after a fault until everything must be as before, in the emulation. */
 const RECOVERED_WITHIN = 900;
 
-interface Fault {
-  readonly what: string;
-  /** A command line of the guest. */
-  readonly line: string;
-  /** Prints a value that changes once it has happened. */
-  readonly witness: string;
-}
-
 const AGENT_PID = "pgrep -f '^/nodejs/bin/node /plumbline/node-agent.cjs'";
+const mainPid = (unit: string) => `systemctl show -P MainPID ${unit}`;
 
-const FAULTS: readonly Fault[] = [
-  {
-    what: 'the kubelet is restarted',
-    line: 'systemctl restart kubelet',
-    witness: 'systemctl show -P MainPID kubelet',
-  },
-  {
-    what: 'containerd is restarted',
-    line: 'systemctl restart containerd',
-    witness: 'systemctl show -P MainPID containerd',
-  },
-  {
-    what: 'ovs-vswitchd is killed and comes back',
-    line: `kill -KILL $(cat ${RUNDIR}/ovs-vswitchd.pid)`,
-    witness: `cat /proc/$(cat ${RUNDIR}/ovs-vswitchd.pid)/stat | cut -d" " -f1`,
-  },
-  {
-    what: 'the kubelet is killed',
-    line: 'systemctl kill -s KILL kubelet',
-    witness: 'systemctl show -P MainPID kubelet',
-  },
-  { what: 'the agent is killed', line: `kill -KILL $(${AGENT_PID})`, witness: AGENT_PID },
+/** The last one is a command whose output changes when the fault has happened. */
+const FAULTS: readonly (readonly [what: string, line: string, witness: string])[] = [
+  ['the kubelet is restarted', 'systemctl restart kubelet', mainPid('kubelet')],
+  ['containerd is restarted', 'systemctl restart containerd', mainPid('containerd')],
+  [
+    'ovs-vswitchd is killed and comes back',
+    `kill -KILL $(cat ${RUNDIR}/ovs-vswitchd.pid)`,
+    `cat /proc/$(cat ${RUNDIR}/ovs-vswitchd.pid)/stat | cut -d" " -f1`,
+  ],
+  ['the kubelet is killed', 'systemctl kill -s KILL kubelet', mainPid('kubelet')],
+  ['the agent is killed', `kill -KILL $(${AGENT_PID})`, AGENT_PID],
 ];
-/** Components of the node restart under a pod that owns CPUs. */
+
 export const FAULTS_SCENARIO: Scenario = {
   name: 'faults',
   about: 'kubelet, containerd, Open vSwitch and agent are killed or started again; the promises hold',
@@ -59,9 +40,7 @@ export const FAULTS_SCENARIO: Scenario = {
       await assertOff(scene, await pods.cpus(stays));
     });
     const owned = await pods.cpus(stays);
-    for (const fault of FAULTS) {
-      await undergo(scene, fault, stays, owned);
-    }
+    for (const fault of FAULTS) await undergo(scene, fault, stays, owned);
     await frozen(scene, stays, owned);
     await pods.remove(stays);
     await keepsOffRunningContainers(scene);
@@ -69,7 +48,12 @@ export const FAULTS_SCENARIO: Scenario = {
   },
 };
 
-async function undergo(scene: Scene, { what, line, witness }: Fault, stays: ScenePod, owned: string): Promise<void> {
+async function undergo(
+  scene: Scene,
+  [what, line, witness]: (typeof FAULTS)[number],
+  stays: ScenePod,
+  owned: string,
+): Promise<void> {
   const { holds, lab, pods, cluster } = scene;
   const before = await lab.run(witness);
   await lab.run(line);

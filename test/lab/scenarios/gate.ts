@@ -69,18 +69,15 @@ function playDpu({ cluster, node, undo }: Scene): PlayedDpu {
 
 const runs = async ({ pods }: Scene, pod: ScenePod) => assert.equal(await pods.state(pod), 'Running');
 
-/** A metric of the agent, with its labels as printed; 0 if it does not exist. */
 async function metric({ lab }: Scene, name: string): Promise<number> {
   const ask = 'fetch("http://127.0.0.1:8082/metrics").then((r) => r.text()).then(console.log)';
   const lines = (await lab.run(`node -e '${ask}'`)).split('\n');
   return Number(lines.find((line) => line.startsWith(`${name} `))?.slice(name.length) ?? 0);
 }
 
-/** The number of calls that the agent answered with this outcome. */
 const answered = (scene: Scene, outcome: string, verb = 'ADD') =>
   metric(scene, `plumbline_gate_calls_total{verb="${verb}",outcome="${outcome}"}`);
 
-/** The Ready condition: its status and message. */
 async function readiness({ cluster, node }: Scene): Promise<string> {
   const { status } = (await cluster.client.get(`/api/v1/nodes/${node.name}`)) as {
     status: { conditions: { type: string; status: string; message: string }[] };

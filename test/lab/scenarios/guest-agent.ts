@@ -21,11 +21,9 @@ const NETWORK = namespaceOf('ovn-kubernetes');
 const TOKEN_SECONDS = 24 * 3600;
 const ACCOUNT = '/api/v1/namespaces/plumbline-system/serviceaccounts/plumbline-node-agent';
 
-/** The bundle's files in dist/, and the native module that it does not include. */
 const BUNDLES = ['plumbline-gate', 'node-agent.cjs', 'kubeconfig.cjs'];
 const MODULES = ['koffi', '@koromix'];
 
-/** The permissions of the agent in the shipped DaemonSet, as systemd settings. */
 const CONFINED = [
   'CapabilityBoundingSet=CAP_SYS_NICE',
   'NoNewPrivileges=yes',
@@ -35,25 +33,17 @@ const CONFINED = [
   'SystemCallErrorNumber=EPERM',
 ];
 
-/** One line of the agent's log. */
 export type LogLine = Readonly<Record<string, unknown>> & { readonly msg?: string };
 
-/** The agent of this source tree on the lab's node, as the manifests would run it. */
 export interface GuestAgent {
-  /** Starts it with these flags and those for its paths; stops a running one first. */
   start(...flags: string[]): Promise<void>;
   /** Additional writable paths from its next start on, with any owner, as in the gate's components. */
   allow(...paths: readonly string[]): void;
-  /** Stops it as Kubernetes does. */
   stop(): Promise<void>;
-  /** Its log since its last start. */
   log(): Promise<readonly LogLine[]>;
 }
 
-/**
- * Installs the agent in the guest as a systemd unit, and its requirements in the cluster: the shipped CRD, RBAC and
- * policy, and a token of its service account that is bound to the node.
- */
+/** Installs the agent as a systemd unit, with the shipped CRD, RBAC and policy, and a token bound to the node. */
 export async function installUnit(lab: LabMachine, cluster: Cluster, node: LabNode): Promise<GuestAgent> {
   buildOnce();
   await lab.run(`(systemctl stop ${AGENT_UNIT} 2>/dev/null || true) && rm -rf ${HOME} && mkdir -p ${HOME} ${STATE}`);
@@ -105,12 +95,10 @@ function agentObjects(): KubernetesObject[] {
   );
 }
 
-/** Like `kubectl apply`, over existing objects. */
 export function applyObjects(lab: LabMachine, objects: readonly object[]): void {
   kubectl(lab, ['apply', '--server-side', '--force-conflicts', '-f', '-'], objects);
 }
 
-/** Deletes those that exist. */
 export function deleteObjects(lab: LabMachine, objects: readonly object[]): void {
   kubectl(lab, ['delete', '--ignore-not-found', '-f', '-'], objects);
 }
@@ -136,7 +124,6 @@ async function copyBundle(lab: LabMachine): Promise<void> {
   }
 }
 
-/** A token like that of the agent's pod, which names the node. */
 async function tokenFor({ client }: Cluster, { name, uid }: LabNode): Promise<string> {
   const boundObjectRef = { apiVersion: 'v1', kind: 'Node', name, uid };
   const { status } = (await client.create(`${ACCOUNT}/token`, {
@@ -149,14 +136,12 @@ async function tokenFor({ client }: Cluster, { name, uid }: LabNode): Promise<st
 
 const kubeconfig = z.looseObject({ users: z.array(z.looseObject({ name: z.string() })) });
 
-/** The node's kubeconfig with the agent's token instead of the node's certificate. */
 async function writeKubeconfig(lab: LabMachine, token: string): Promise<void> {
   const found = kubeconfig.parse(parse(await lab.run('cat /etc/lab/kubeconfig')));
   const users = found.users.map(({ name }) => ({ name, user: { token } }));
   await lab.run(`umask 077 && cat >${HOME}/kubeconfig`, stringify({ ...found, users }));
 }
 
-/** The heap size of the agent in the shipped DaemonSet. */
 function nodeOptions(): string {
   const manifest = readFileSync(join(root, 'manifests/base/node-agent/daemonset.yaml'), 'utf8');
   return /name: NODE_OPTIONS, value: (.*?) *}/.exec(manifest)?.[1] ?? '';

@@ -8,10 +8,7 @@ export const CONF_DIR = '/etc/cni/net.d';
 export const BIN_DIR = '/usr/lib/cni';
 export const AGENT_BIN_DIR = '/opt/cni/bin';
 
-/**
- * `bridge` for CNI 1.1.0, which the guest's own does not support: the configuration and the result are translated, and
- * STATUS is answered.
- */
+/** `bridge` for CNI 1.1.0, which the guest's does not support: translates it, and answers STATUS. */
 const NEWER = `#!/bin/sh
 case "$CNI_COMMAND" in STATUS | GC) exit 0 ;; esac
 answer=$(sed 's/"cniVersion":"1\\.1\\.0"/"cniVersion":"1.0.0"/g; s/"type":"lab-newer"/"type":"bridge"/' | ${BIN_DIR}/bridge)
@@ -22,7 +19,6 @@ exit $code
 
 const tuning = { type: 'tuning', sysctl: { 'net.ipv4.conf.eth0.arp_notify': '1' } };
 
-/** Primary networks, as their installers write them. */
 const primaries = (bridge: ReturnType<typeof podBridge>) => ({
   list: { file: '10-lab.conflist', conf: { cniVersion: '1.0.0', name: 'lab', plugins: [bridge, tuning] } },
   multus: {
@@ -42,16 +38,13 @@ const primaries = (bridge: ReturnType<typeof podBridge>) => ({
   },
 });
 
-/** The guest's networks, and its runtime's state. */
 export type GuestCni = Awaited<ReturnType<typeof useCni>>;
 
-/** The file of the real multus; undefined if MULTUS_ASSETS names no folder with it. */
 export function realMultus(): string | undefined {
   const file = join(process.env['MULTUS_ASSETS'] ?? '', 'multus');
   return process.env['MULTUS_ASSETS'] && existsSync(file) ? file : undefined;
 }
 
-/** Installs the plugin for CNI 1.1.0, and multus if there is one; the end of the scenario restores everything. */
 export async function useCni({ lab, undo }: Scene) {
   const kept = '/var/lib/plumbline-lab-cni.tar';
   await lab.run(`tar -cf ${kept} ${CONF_DIR}`);
@@ -69,10 +62,8 @@ export async function useCni({ lab, undo }: Scene) {
       const path = `${CONF_DIR}/${file}`;
       await lab.run(`cat >${path}.tmp && mv ${path}.tmp ${path}`, JSON.stringify(conf));
     },
-    /** The existing configurations, in the runtime's order. */
     files: async (): Promise<readonly string[]> => (await lab.run(`ls ${CONF_DIR}`)).trim().split('\n'),
     read: async (file: string) => JSON.parse(await lab.run(`cat ${CONF_DIR}/${file}`)) as Record<string, unknown>,
-    /** Kills a pod's sandbox, like an out-of-memory killer. */
     async killSandbox(podUid: string) {
       const filter = `labels."io.kubernetes.pod.uid"==${podUid},labels."io.cri-containerd.kind"==sandbox`;
       await lab.run(`ctr -n k8s.io task kill -s SIGKILL "$(ctr -n k8s.io containers list -q '${filter}' | head -n 1)"`);

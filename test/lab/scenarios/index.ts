@@ -8,7 +8,6 @@ import { MIGRATION } from './migration.ts';
 import { PAGES_SCENARIO } from './pages.ts';
 import type { Scenario } from './scenario.ts';
 
-/** Every scenario, in the order of `--scenario all`. */
 export const SCENARIOS: readonly Scenario[] = [
   INSTALLED,
   FAULTS_SCENARIO,

@@ -3,13 +3,11 @@ import { isNotFound } from '../../../kube/client.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { NAMESPACE } from '../cluster.ts';
 import { startControlDaemons } from './control-daemons.ts';
-import { wireSwitch } from './guest-switch.ts';
+import { assertOff, enableAffinity, RUNDIR, wireSwitch } from './guest-switch.ts';
 import { createNetworks, launch, offerKvm } from './launchers.ts';
 import { assertRuns, cellsOf, deviceCounts, FOUND, networksOf, unschedulable } from './placement.ts';
 import type { Scenario, Scene } from './scenario.ts';
-import { assertOff, enableAffinity, RUNDIR } from './switch-masks.ts';
 
-/** All together: the agent's DaemonSet on the node, webhook and extender next to a real API server and scheduler. */
 export const INSTALLED: Scenario = {
   name: 'installed',
   about:
@@ -30,7 +28,6 @@ export const INSTALLED: Scenario = {
   },
 };
 
-/** The result without Plumbline. */
 async function unaligned(scene: Scene): Promise<void> {
   const { holds, pods } = scene;
   const pod = await pods.create('unaligned', { cpu: '3' }, { restartPolicy: 'Never' });
@@ -94,7 +91,6 @@ async function besideNetworks(scene: Scene): Promise<void> {
   }
 }
 
-/** The container's first instruction sees the switch's allowed CPUs. */
 async function switchIsOff(scene: Scene): Promise<void> {
   const { holds, pods, lab } = scene;
   const masks = `cat /proc/$(cat ${RUNDIR}/ovs-vswitchd.pid)/task/*/status | grep Cpus_allowed_list`;
@@ -120,10 +116,7 @@ async function switchIsOff(scene: Scene): Promise<void> {
   await holds('and uses them again after the pod has ended', () => assertOff(scene, ''));
 }
 
-/**
- * A guest that sees its NUMA nodes needs some CPUs near each of its networks: only one with 6 CPUs always has them
- * here.
- */
+/** A guest that sees its NUMA nodes needs CPUs near each network: only with 6 CPUs it always has them here. */
 async function severalNetworks(scene: Scene): Promise<void> {
   const { holds, pods } = scene;
   const guest = { physnets: ['physnet0', 'physnet1'], spansCells: true };

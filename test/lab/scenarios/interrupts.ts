@@ -82,7 +82,6 @@ interface IrqMask {
   readonly cpus: string;
 }
 
-/** The interrupts that the NIC’s driver has requested. */
 async function masksOf({ lab }: Scene, nic: string): Promise<IrqMask[]> {
   const each = `n=$(basename $d); echo "$(cat $d/actions) $n $(cat /proc/irq/$n/smp_affinity_list)"`;
   const lines = (await lab.run(`for d in /sys/kernel/irq/*; do ${each}; done`)).split('\n');

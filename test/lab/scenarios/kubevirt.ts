@@ -7,26 +7,21 @@ import { missingKubeVirt } from '../kubevirt/assets.ts';
 import { IMAGES_DISK, writeKubeVirtImages } from '../kubevirt/images.ts';
 import { installKubeVirt } from '../kubevirt/installation.ts';
 import { attachSwitchNetworks } from '../kubevirt/switch-network.ts';
-import { sampleVcpus, whileTheGuestRan } from '../kubevirt/vcpu-sampler.ts';
 import { assertBooted, createMachine } from '../kubevirt/virtual-machine.ts';
 import { SCHEDULER, startControlDaemons } from './control-daemons.ts';
 import { realMultus } from './guest-cni.ts';
-import { wireSwitch } from './guest-switch.ts';
+import { enableAffinity, wireSwitch } from './guest-switch.ts';
 import type { Scenario, Scene } from './scenario.ts';
-import { enableAffinity } from './switch-masks.ts';
 
 /** Seconds: a guest that QEMU emulates in an emulated machine took eleven minutes to boot on two free cores. */
 const BOOTED = 3000;
-/** Number of samples of the vCPUs of a running guest. */
 const SAMPLES = 20;
-/** What a scenario with the real KubeVirt needs. */
 export const REAL_KUBEVIRT: Pick<Scenario, 'missing' | 'disks'> = {
   missing: () =>
     missingKubeVirt() ?? (realMultus() === undefined ? 'name the folder with multus in MULTUS_ASSETS' : undefined),
   disks: async (places, say) => ({ [IMAGES_DISK]: await writeKubeVirtImages(places, say) }),
 };
 
-/** The real KubeVirt with the real kubelet: VMs that boot under libvirt and QEMU. */
 export const KUBEVIRT: Scenario = {
   name: 'kubevirt',
   about: 'real virt-handler, virt-launcher, libvirt and QEMU: VMs whose guests boot',
@@ -38,7 +33,6 @@ export const KUBEVIRT: Scenario = {
   },
 };
 
-/** The real KubeVirt and Plumbline around it, with networks of Open vSwitch, on every machine of the scene. */
 export async function installWithKubeVirt(scene: Scene): Promise<void> {
   for (const machine of scene.machines) {
     await wireSwitch(machine);
@@ -63,7 +57,6 @@ async function boots(scene: Scene): Promise<void> {
   await machine.remove();
 }
 
-/** A VM on shared CPUs whose mask gives each vCPU one CPU. */
 async function masked(scene: Scene): Promise<void> {
   const { holds } = scene;
   const sampler = await sampleVcpus(scene, `${NAMESPACE}_masked`);
@@ -101,3 +94,41 @@ async function masked(scene: Scene): Promise<void> {
   );
   await machine.remove();
 }
+
+const UNIT = 'plumbline-lab-vcpus';
+const FILE = '/run/plumbline-lab-vcpus';
+/** Ticks of 10 ms that a vCPU's thread may use before its guest runs, for QEMU's own preparations. */
+const BEFORE_THE_GUEST = 5;
+
+interface VcpuSample {
+  readonly vcpu: number;
+  readonly ticks: number;
+  readonly allowed: string;
+}
+
+/** Samples the vCPUs of a QEMU as often as possible, from before its start. @param guest as in its -name */
+async function sampleVcpus(
+  { lab, undo }: Scene,
+  guest: string,
+): Promise<{ samples(): Promise<readonly VcpuSample[]> }> {
+  // Fields 14 and 15 of stat, whose name in brackets contains a blank.
+  const look = `for t in /proc/$p/task/*; do read -r c <$t/comm || continue; case "$c" in CPU*)
+  a=$(grep Cpus_allowed_list $t/status | cut -f2); s=$(sed 's/.*) //' $t/stat | cut -d' ' -f12,13); echo "$c $a $s";; esac; done`;
+  const script = `while :; do p=$(pgrep -f -- 'guest=${guest},' | head -n 1); if [ -n "$p" ]; then ${look}; else sleep 0.2; fi; done`;
+  undo(() => lab.run(`systemctl stop ${UNIT} 2>/dev/null; rm -f ${FILE} ${FILE}.sh`));
+  await lab.run(`cat >${FILE}.sh`, script);
+  await lab.run(`systemd-run --quiet --collect --unit=${UNIT} -p StandardOutput=truncate:${FILE} sh ${FILE}.sh`);
+  return {
+    async samples() {
+      const text = await lab.run(`cat ${FILE}`);
+      return [...text.matchAll(/^CPU (\d+)\/\S+ (\S+) (\d+) (\d+)$/gm)].map(([, vcpu, allowed = '', user, system]) => ({
+        vcpu: Number(vcpu),
+        ticks: Number(user) + Number(system),
+        allowed,
+      }));
+    },
+  };
+}
+
+const whileTheGuestRan = (samples: readonly VcpuSample[]): readonly VcpuSample[] =>
+  samples.filter(({ ticks }) => ticks > BEFORE_THE_GUEST);

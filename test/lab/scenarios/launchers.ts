@@ -10,17 +10,12 @@ import type { ScenePod } from './scene-pods.ts';
 const KVM = 'devices.kubevirt.io/kvm';
 
 export interface LauncherOptions {
-  /** CPUs as virt-controller would request them. */
   readonly cpu: string;
-  /** The physnets of its secondary networks. */
   readonly physnets?: readonly string[];
-  /** Its guest sees the NUMA nodes of its CPUs (guestMappingPassthrough). */
   readonly spansCells?: boolean;
   /** The node that it is bound to without the scheduler; default: the scheduler that calls the extender decides. */
   readonly nodeName?: string;
-  /** Requests in addition to CPUs, memory and the device. */
   readonly amounts?: Readonly<Record<string, string>>;
-  /** Additional fields of its container and of its spec. */
   readonly container?: object;
   readonly spec?: object;
 }
@@ -32,13 +27,10 @@ interface Launched {
   };
 }
 
-/** A launcher as admitted. */
 export interface Launcher extends ScenePod {
-  /** The current limits of its container. */
   readonly limits: Readonly<Record<string, string>>;
 }
 
-/** Creates a VMI and the pod that virt-controller would create for it; its container only waits. */
 export async function launch(scene: Scene, name: string, options: LauncherOptions): Promise<Launcher> {
   const { client } = scene.cluster;
   const { cpu, nodeName, amounts: others = {}, container = {}, spec: more = {} } = options;
@@ -73,7 +65,6 @@ function vmiOf(name: string, options: LauncherOptions) {
   });
 }
 
-/** A network attachment for each physnet, in OVN-Kubernetes' format. */
 export async function createNetworks({ cluster }: Scene, physnets: readonly string[]): Promise<void> {
   const path = `/apis/k8s.cni.cncf.io/v1/namespaces/${NAMESPACE}/network-attachment-definitions`;
   for (const physnet of physnets) {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { ALIGNED, runsAligned } from '../kubevirt/aligned.ts';
-import { countsOf } from '../kubevirt/counting-guest.ts';
+import { countsOf } from '../kubevirt/guest-kernel.ts';
 import {
   assertStates,
   cancelMigration,
@@ -13,13 +13,12 @@ import {
 } from '../kubevirt/migrations.ts';
 import { portsOf } from '../kubevirt/switch-network.ts';
 import { createMachine, type Machine, machineOn } from '../kubevirt/virtual-machine.ts';
+import { assertOff } from './guest-switch.ts';
 import { installWithKubeVirt, REAL_KUBEVIRT } from './kubevirt.ts';
 import type { Scenario, Scene } from './scenario.ts';
-import { assertOff } from './switch-masks.ts';
 
 const VM = 'moves';
 
-/** A VM that moves between two machines with the real KubeVirt. */
 export const MIGRATION: Scenario = {
   name: 'migration',
   about: 'two machines with the real KubeVirt: a VM on whole cores near its network migrates live',
@@ -51,7 +50,6 @@ async function linked({ machines, holds }: Scene): Promise<void> {
 
 const otherThan = (scene: Scene): Scene => scene.machines.find((one) => one.node.name !== scene.node.name)!;
 
-/** The scene of the machine that it runs on. */
 async function startedOn({ holds, machines }: Scene, machine: Machine): Promise<Scene> {
   let source: Scene | undefined;
   await holds('KubeVirt runs the VM on a node, and can migrate it', async () => {
@@ -65,7 +63,6 @@ async function startedOn({ holds, machines }: Scene, machine: Machine): Promise<
   return source!;
 }
 
-/** The last count of the guest. */
 async function counts(scene: Scene): Promise<number> {
   let last = 0;
   await scene.holds('its guest counts', async () => {
@@ -106,7 +103,6 @@ async function moves(source: Scene, target: Scene): Promise<void> {
 /** Seconds until `explain` has the state after the last step. What was wrong before stays wrong. */
 const LAST_STATE_WITHIN = 60;
 
-/** The states since the start of the watch were right, each in turn. */
 async function statesWere(
   { holds }: Scene,
   states: ReturnType<typeof watchStates>,
@@ -128,7 +124,6 @@ const onTheWay = (from: string, to: string): readonly string[] => [
   `migrating, copying, ${from} to ${to} (Migrating)`,
 ];
 
-/** No node has room for the target. */
 async function refused(source: Scene, target: Scene): Promise<void> {
   const { holds } = source;
   const holder = await target.pods.create('holder', { cpu: '4' });
@@ -162,7 +157,6 @@ async function cancelled(source: Scene, target: Scene): Promise<void> {
   await holds('the guest’s memory is being copied', async () => {
     const { migration, text, causes } = await explained(source, VM);
     assert.equal(migration?.phase, 'copying', [text, ...causes.map((cause) => cause.text)].join('; '));
-    // KubeVirt calls it running before that, and then a cancellation is lost.
     const copied = /Memory processed: +([1-9].*)/.exec(await machineOn(source, VM).job())?.[1];
     assert.ok(copied, 'QEMU has copied nothing yet');
     return copied;
@@ -175,7 +169,6 @@ async function cancelled(source: Scene, target: Scene): Promise<void> {
   await runsAligned(source, machineOn(source, VM));
 }
 
-/** After a cancelled migration. */
 async function staysOn(source: Scene, target: Scene): Promise<void> {
   const { holds } = source;
   const before = await counts(source);

@@ -93,7 +93,6 @@ async function isRefused(scene: Scene): Promise<ScenePod> {
   return pod;
 }
 
-/** What the extender prevents. */
 async function failsOtherwise(scene: Scene): Promise<void> {
   const { holds, pods } = scene;
   const pod = await launch(scene, 'past', vm(scene.node.name));

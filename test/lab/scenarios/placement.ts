@@ -6,8 +6,6 @@ import { NAMESPACE } from '../cluster.ts';
 import type { Scene } from './scenario.ts';
 import type { ScenePod } from './scene-pods.ts';
 
-/** Common questions of scenarios about pods and their node. */
-
 export const PHYSNET0 = 'physnet.plumbline.dev/physnet0';
 export const PHYSNET1 = 'physnet.plumbline.dev/physnet1';
 const TUNNEL = 'plumbline.dev/tunnel';
@@ -22,13 +20,11 @@ export function networksOf({ physnets = [], tunnel }: NodeTopologyStatus): strin
     .join(', ');
 }
 
-/** The expected number of each device on a healthy node, or with `change`. */
 export const deviceCounts = (change: Readonly<Record<string, number>> = {}): ReadonlyMap<string, number> =>
   new Map(
     Object.entries({ [PHYSNET0]: SLOTS, [PHYSNET1]: SLOTS, [TUNNEL]: SLOTS, 'plumbline.dev/placed': SLOTS, ...change }),
   );
 
-/** The NUMA nodes of a pod's CPUs. */
 export async function cellsOf(scene: Scene, pod: ScenePod): Promise<string> {
   const cpus = CpuSet.parse(await scene.pods.cpus(pod));
   const { cells } = createHost(await scene.report());
@@ -42,7 +38,6 @@ export async function assertRuns({ pods }: Scene, pod: ScenePod): Promise<void> 
   assert.equal(await pods.state(pod), 'Running');
 }
 
-/** The scheduler's message about an unplaced pod. */
 export async function unschedulable({ cluster }: Scene, pod: ScenePod): Promise<string> {
   const { status } = (await cluster.client.get(`/api/v1/namespaces/${NAMESPACE}/pods/${pod.name}`)) as {
     status: { conditions?: { type: string; status: string; message?: string }[] };

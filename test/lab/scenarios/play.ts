@@ -16,13 +16,11 @@ const CHECK_SECONDS = 0.5;
 const LOOKS_A_LINE = 60;
 const READY = 600;
 
-/** Steps that held and scenarios that ended early. */
 export interface Count {
   passed: number;
   failed: number;
 }
 
-/** Plays scenarios in sequence on the running lab; prints and counts their steps. */
 export async function playScenarios(
   lab: Lab,
   scenarios: readonly Scenario[],

@@ -5,10 +5,10 @@ import { CpuSet } from '../../../model/cpu-set.ts';
 import { sleep } from '../../../runtime/time.ts';
 import { KUBELET_ROOT } from '../guest.ts';
 import { CPU_CHECKPOINT } from '../snapshot.ts';
+import { assertOff, switchCpus, switchStatus } from './guest-switch.ts';
 import { assertRuns } from './placement.ts';
 import type { Scene } from './scenario.ts';
 import type { ScenePod } from './scene-pods.ts';
-import { assertOff, switchCpus, switchStatus } from './switch-masks.ts';
 
 /** Seconds: longer than the agent waits before it uses free CPUs, and before it checks held ones again. */
 const LONG_ENOUGH = 25;
@@ -23,10 +23,7 @@ const POLICY_NONE = { cpuManagerPolicy: 'none', cpuManagerPolicyOptions: undefin
 
 const checkpoint = z.object({ policyName: z.string(), entries: z.record(z.string(), z.unknown()).nullish() });
 
-/**
- * A kubelet that starts with CPU manager policy `none` writes a checkpoint without owners, while containers run on the
- * CPUs from the previous one. Those are not free.
- */
+/** A kubelet with policy `none` writes a checkpoint without owners while containers keep their CPUs. */
 export async function keepsOffRunningContainers(scene: Scene): Promise<void> {
   const { holds, lab, pods, signal } = scene;
   const pod = await pods.create('runs-on', { cpu: '2' });

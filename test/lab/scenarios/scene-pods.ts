@@ -6,7 +6,6 @@ import type { LabMachine } from '../lab.ts';
 import { manifestOf } from '../pods.ts';
 import { CPU_CHECKPOINT } from '../snapshot.ts';
 
-/** A waiting Guaranteed pod with one container, `main`. */
 export interface ScenePod {
   readonly name: string;
   readonly uid: string;
@@ -41,7 +40,6 @@ const eventList = z.object({
 });
 const checkpoint = z.object({ entries: z.record(z.string(), z.record(z.string(), z.string())).nullish() });
 
-/** Pods of a scenario, and their outcomes. */
 export type ScenePods = ReturnType<typeof createScenePods>;
 
 /** Seconds to remove one on emulated hardware. */
@@ -51,10 +49,7 @@ export function createScenePods(lab: LabMachine, cluster: Cluster, node: string)
   const { client } = cluster;
   const base = `/api/v1/namespaces/${NAMESPACE}`;
   return {
-    /**
-     * @param resources limits in addition to memory: `{ cpu: '2', 'plumbline.dev/tunnel': '1' }`
-     * @param more fields of the pod's spec
-     */
+    /** @param resources limits besides memory: `{ cpu: '2' }` @param more fields of the pod's spec */
     async create(name: string, resources: Readonly<Record<string, string>>, more: object = {}): Promise<ScenePod> {
       const main = { name: 'main', resources: { limits: { memory: '16Mi', ...resources } } };
       const manifest = manifestOf({ spec: { containers: [main], initContainers: [] } }, name, node);
@@ -69,7 +64,6 @@ export function createScenePods(lab: LabMachine, cluster: Cluster, node: string)
       // The API server deletes the pod a moment before the kubelet's CPU manager does.
       while ((await entriesOf(lab))[uid] !== undefined) await delay(200);
     },
-    /** `Running`, the waiting reason of its container (`CreateContainerConfigError: …`), or why the kubelet refused it. */
     async state({ name }: ScenePod): Promise<string> {
       const { status } = podStatus.parse(await client.get(`${base}/pods/${name}`));
       if (status.phase === 'Failed') return `Failed: ${status.reason}: ${status.message}`;
@@ -80,7 +74,6 @@ export function createScenePods(lab: LabMachine, cluster: Cluster, node: string)
     },
     /** The CPUs of the pod's only container in the kubelet's checkpoint, as a list; '' for none. */
     cpus: async ({ uid }: ScenePod): Promise<string> => Object.values((await entriesOf(lab))[uid] ?? {})[0] ?? '',
-    /** The pod's Events as `reason: message`. */
     async events({ name, uid }: ScenePod): Promise<readonly string[]> {
       const { items } = eventList.parse(
         await client.get(`${base}/events`, { query: { fieldSelector: `involvedObject.name=${name}` } }),

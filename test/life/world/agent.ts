@@ -4,7 +4,6 @@ import { type DaemonProcess, startDaemonProcess } from '../../support/daemon-pro
 
 const CLOCK = join(import.meta.dirname, '../../faults/world/jumping-clock.cjs');
 
-/** One agent's process, which must not end before it gets a signal. */
 export class LifeAgent {
   /** When it began to work, or took over from another agent: monotonic milliseconds. */
   since = Number.POSITIVE_INFINITY;
@@ -30,7 +29,6 @@ export class LifeAgent {
     return this.#process.process.pid ?? 0;
   }
 
-  /** Log lines that have all these texts. */
   linesWith(...texts: readonly string[]): string[] {
     return this.#process.lines
       .map((line) => JSON.stringify(line))
@@ -43,7 +41,6 @@ export class LifeAgent {
     return isStarted;
   }
 
-  /** What /readyz says; undefined if it does not answer. */
   async readiness(): Promise<string | undefined> {
     const signal = AbortSignal.timeout(5000);
     const port = this.#process.line('agent started')?.['probePort'];

@@ -38,7 +38,6 @@ export interface Settings {
   readonly reservedPages: number;
 }
 
-/** What one run of the kubelet read when it started. */
 export interface KubeletRun {
   readonly machine: MachineFacts;
   readonly settings: Settings;
@@ -80,10 +79,8 @@ export class LifeKubelet {
   /** Undefined while it does not run; it is ready when the Node says so. */
   state: 'stopped' | 'starting' | 'ready' = 'stopped';
   stateSince = 0;
-  /** Called to write the Node's status. */
   onReady: () => void = () => {};
   readonly #fake: FakeKubelet;
-  /** The process of this run. */
   #process: ChildProcess | undefined;
   readonly #machine: Machine;
   #configz: Server | undefined;
@@ -157,7 +154,6 @@ export class LifeKubelet {
     this.onReady();
   }
 
-  /** It serves the socket of PodResources. */
   async #startProcess(): Promise<void> {
     const [socket, behind] = ['pod-resources', BEHIND].map((name) => join(this.directory, name, 'kubelet.sock'));
     const child = spawn(process.execPath, [OWNER, String(socket), String(behind)], {
@@ -200,7 +196,6 @@ export class LifeKubelet {
     this.#configz = server;
   }
 
-  /** CPUs that no container, claim or setting has, in whole cores, of this run. */
   freeCores(): CpuSet[] {
     const { machine, settings } = this.run;
     const free = machine.online.minus(CpuSet.parse(settings.reserved)).minus(this.owned);

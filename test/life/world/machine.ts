@@ -17,11 +17,9 @@ export const coreOf = (cpu: number): CpuSet => CpuSet.of([cpu % CORES, (cpu % CO
 /** What the kernel of the emulated machine says now: a kubelet reads it when it starts. */
 export interface MachineFacts {
   readonly online: CpuSet;
-  /** Number of huge pages of 2 MiB, by NUMA node. */
   readonly pages: readonly [number, number];
 }
 
-/** A report's CPU lists and memory of a machine with these facts. */
 export function expectedHost({ online, pages }: MachineFacts) {
   const cores = Array.from({ length: CORES }, (_, core) => coreOf(core).intersect(online)).filter(
     (core) => !core.isEmpty,
@@ -34,12 +32,10 @@ export function expectedHost({ online, pages }: MachineFacts) {
   };
 }
 
-/** The sysfs of a machine whose CPUs, huge pages and NICs change while it runs. */
 export class Machine {
   facts: MachineFacts = { online: ALL_CPUS, pages: [512, 512] };
   /** When its CPUs changed, in monotonic milliseconds. */
   changedAt = 0;
-  /** NUMA nodes of the NICs, by name. */
   readonly nics = new Map<string, number>();
   readonly #root: string;
   readonly #tree: SysfsTree;

@@ -16,7 +16,6 @@ export const LEASE = `/apis/coordination.k8s.io/v1/namespaces/plumbline-system/l
 
 export type ApiState = 'answers' | 'silent' | 'failing' | 'refusing';
 
-/** NUMA nodes in the network map. */
 export interface MapNetworks {
   readonly physnet2: number;
   readonly tunnel: number;
@@ -25,7 +24,6 @@ export interface MapNetworks {
 /** How long an agent may wait for a second heartbeat. */
 const OTHER_CLOCK_MILLISECONDS = 60_000;
 
-/** A whole node: its machine, kubelet, Open vSwitch and API server as stand-ins, and real agents as processes. */
 export class LifeNode {
   readonly directory = mkdtempSync(join(tmpdir(), 'life-'));
   readonly machine: Machine;
@@ -100,7 +98,6 @@ export class LifeNode {
     this.second ??= new LifeAgent(this.#flags, this.#clock);
   }
 
-  /** Ends the agent; a second one takes over. */
   async endAgent(how: 'stop' | 'kill'): Promise<void> {
     const agent = this.agent;
     this.noteMasks();
@@ -157,10 +154,7 @@ export class LifeNode {
     this.kubelet.stateSince = performance.now();
   }
 
-  /**
-   * Whether an agent may have started that cannot compare it with the start of the kubelet, and waits a minute
-   * (node-reader.ts).
-   */
+  /** Whether an agent may have started that cannot compare it with the kubelet's start (node-reader.ts). */
   get isHeartbeatOfOtherClock(): boolean {
     return (
       this.#heartbeatOffset !== this.#clockOffset || performance.now() < this.#clockMovedAt + OTHER_CLOCK_MILLISECONDS

@@ -16,7 +16,6 @@ export const MACHINE = CpuSet.parse(readFileSync('/sys/devices/system/cpu/online
 
 type Daemon = 'ovsdb-server' | 'ovs-vswitchd';
 
-/** A real Open vSwitch with dummy ports, and the file that enables the affinity. */
 export class OpenVswitch {
   readonly rundir: string;
   readonly enabler: string;
@@ -47,7 +46,6 @@ export class OpenVswitch {
     execFileSync('ovsdb-tool', ['create', join(rundir, 'conf.db'), SCHEMA]);
   }
 
-  /** @param ports of the bridge of physnet1 */
   async create(ports: readonly string[]): Promise<void> {
     await this.startDatabase();
     await this.#configure('init');
@@ -95,7 +93,6 @@ export class OpenVswitch {
     await this.#stop('ovsdb-server');
   }
 
-  /** Changes the ports of the bridge, as soon as there is a database. */
   async setPorts(ports: readonly string[]): Promise<void> {
     this.#ports = ports;
     if (!this.isDatabaseUp) return;
@@ -106,7 +103,6 @@ export class OpenVswitch {
     if (changes.length > 0) await this.#configure(...changes.flatMap((change) => ['--', ...change]));
   }
 
-  /** Allowed CPUs of each thread. */
   masks(): Map<number, CpuSet> {
     const masks = new Map<number, CpuSet>();
     for (const tid of [...this.#daemons.values()].flatMap(({ pid = 0 }) => threadsOfProcess(pid))) {
@@ -119,7 +115,6 @@ export class OpenVswitch {
     return masks;
   }
 
-  /** Threads without the mask that they had before the first agent, as text. */
   notRestored(): string[] {
     return [...this.masks()].flatMap(([tid, mask]) => {
       const original = this.#originals.get(tid) ?? MACHINE.toString();

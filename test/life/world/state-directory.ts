@@ -8,6 +8,8 @@ const CHUNK = Buffer.alloc(4096, 1);
 const SAVED_MILLISECONDS = 5000;
 const HEALED_MILLISECONDS = 35_000;
 
+export type StateFault = 'full' | 'unwritable';
+
 const mounted = new Set<string>();
 process.once('exit', () => {
   for (const path of mounted) spawnSync('umount', ['-l', path]);
@@ -16,7 +18,7 @@ process.once('exit', () => {
 /** The agent's state directory on a small file system of its own, which can be full, or refuse every change of a name. */
 export class StateDirectory {
   readonly path: string;
-  fault: 'full' | 'unwritable' | undefined;
+  fault: StateFault | undefined;
   /** When the last fault began and ended, in monotonic milliseconds; faults in quick succession are one. */
   #began = Number.POSITIVE_INFINITY;
   #ended = 0;
@@ -28,7 +30,7 @@ export class StateDirectory {
     if (status === 0) mounted.add(path);
   }
 
-  break(fault: 'full' | 'unwritable'): void {
+  break(fault: StateFault): void {
     this.repair();
     this.fault = fault;
     const now = performance.now();

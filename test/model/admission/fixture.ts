@@ -1,4 +1,10 @@
-import type { ClusterFacts, LauncherFacts, OrdinaryFacts, OwnerFacts } from '../../../model/admission/facts.ts';
+import type {
+  ClusterFacts,
+  LauncherFacts,
+  OrdinaryFacts,
+  OwnerFacts,
+  Settings,
+} from '../../../model/admission/facts.ts';
 import { decideAlignment } from '../../../model/admission/launcher-cpus.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import type { Finding } from '../../../model/errors.ts';
@@ -7,10 +13,8 @@ import type { NodeKind } from '../../../model/launcher/smt-affinity.ts';
 import { ALIGN_ANNOTATION, FULL_PCPUS_ANNOTATION } from '../../../model/names.ts';
 import { EMPTY_CONTEXT } from '../../../model/networks/context.ts';
 import { type NadFacts, nadFacts } from '../../../model/networks/nad.ts';
-import { COMPUTE, type ContainerShape, type PodShape } from '../../../model/shapes.ts';
+import { COMPUTE, type ContainerShape, type PodShape, type VmiShape } from '../../../model/shapes.ts';
 import { vmiOwner } from '../../support/vmi-owner.ts';
-
-export type AlignmentRequest = Parameters<typeof decideAlignment>[0];
 
 export const ANNOTATED = { [FULL_PCPUS_ANNOTATION]: 'full-pcpus-only' };
 export const ALIGNED = { [ALIGN_ANNOTATION]: 'whole-cores' };
@@ -26,13 +30,8 @@ export function kind(threadsPerCore: number, room = 64): NodeKind {
 
 /** The definition of a network on a physnet. */
 export function localnet(physnet: string, topology = 'localnet'): NadFacts {
-  const config = JSON.stringify({
-    type: 'ovn-k8s-cni-overlay',
-    name: 'n',
-    netAttachDefName: 'ns/n',
-    topology,
-    physicalNetworkName: physnet,
-  });
+  const names = { name: 'n', netAttachDefName: 'ns/n', physicalNetworkName: physnet };
+  const config = JSON.stringify({ type: 'ovn-k8s-cni-overlay', topology, ...names });
   return nadFacts({ metadata: {}, spec: { config } });
 }
 
@@ -77,22 +76,10 @@ export function found(facts: ClusterFacts = cluster(), cpu: object = CPU): Owner
 }
 
 export function launcher(podlike: Podlike = {}, more: Partial<LauncherFacts> = {}): LauncherFacts {
-  const {
-    annotations = ANNOTATED,
-    containers = [container('compute', '9')],
-    initContainers,
-    schedulerName,
-    labels,
-    resources,
-  } = podlike;
-  const pod = {
-    metadata: {
-      labels: { 'kubevirt.io': 'virt-launcher', ...labels },
-      annotations,
-      ownerReferences: [vmiOwner('vm', 'u1')],
-    },
-    spec: { containers, ...(initContainers && { initContainers }), schedulerName, resources },
-  };
+  const { annotations = ANNOTATED, labels, containers = [container('compute', '9')], ...spec } = podlike;
+  const ownerReferences = [vmiOwner('vm', 'u1')];
+  const metadata = { labels: { 'kubevirt.io': 'virt-launcher', ...labels }, annotations, ownerReferences };
+  const pod = { metadata, spec: { containers, ...spec } };
   const { owner: lookup = found() } = more;
   return {
     kind: 'launcher',
@@ -109,11 +96,8 @@ export function launcher(podlike: Podlike = {}, more: Partial<LauncherFacts> = {
 }
 
 export function ordinary(podlike: Podlike = {}, more: Partial<OrdinaryFacts> = {}): OrdinaryFacts {
-  const { annotations = ALIGNED, containers = [container('dpdk', '3')], initContainers, schedulerName } = podlike;
-  const pod = {
-    metadata: { annotations },
-    spec: { containers, ...(initContainers && { initContainers }), schedulerName },
-  };
+  const { annotations = ALIGNED, containers = [container('dpdk', '3')], ...spec } = podlike;
+  const pod = { metadata: { annotations }, spec: { containers, ...spec } };
   return {
     kind: 'ordinary',
     pod,
@@ -126,20 +110,17 @@ export function ordinary(podlike: Podlike = {}, more: Partial<OrdinaryFacts> = {
   };
 }
 
-/** The alignment of a launcher, with the gate on, for nodes with two threads per core. */
-export function alignmentOf(
-  pod: PodShape,
-  request: Partial<AlignmentRequest> & Pick<AlignmentRequest, 'vmi'>,
-): ReturnType<typeof decideAlignment> {
-  return decideAlignment({
-    metadata: pod.metadata,
-    resources: podResourcesOf(pod),
-    compute: pod.spec.containers.findIndex(({ name }) => name === COMPUTE),
-    candidates: [2],
-    gate: true,
-    policy: 'annotated',
-    ...request,
-  });
+export interface AlignmentRequest extends Partial<Pick<Settings, 'gate' | 'policy'>> {
+  readonly vmi: VmiShape;
+  /** Default: of a kind with two threads per core. */
+  readonly candidates?: readonly NodeKind[];
+}
+
+/** The alignment of a launcher; by default with the gate on, for those that opt in. */
+export function alignmentOf(pod: PodShape, { vmi, candidates, ...settings }: AlignmentRequest) {
+  const compute = pod.spec.containers.findIndex(({ name }) => name === COMPUTE);
+  const facts = { pod, compute, settings: { ...SETTINGS, ...settings } };
+  return decideAlignment(facts, { vmi, resources: podResourcesOf(pod), cluster: cluster(candidates) });
 }
 
 /** The properties of a finding that decide its effect. */

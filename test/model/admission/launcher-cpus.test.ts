@@ -3,13 +3,13 @@ import type { Settings } from '../../../model/admission/facts.ts';
 import { cpusOfLauncher } from '../../../model/admission/launcher-cpus.ts';
 import { podResourcesOf } from '../../../model/launcher/containers.ts';
 import { EVEN_PARITY_ANNOTATION } from '../../../model/launcher/cpus.ts';
-import { askedMultiples } from '../../../model/launcher/smt-affinity.ts';
 import { FULL_PCPUS_ANNOTATION } from '../../../model/names.ts';
 import type { GuestCpu, PodShape, VmiShape } from '../../../model/shapes.ts';
 import { type AlignmentRequest, ANNOTATED, alignmentOf, CPU, cluster, container, kind, launcher } from './fixture.ts';
 
 /** Nodes whose kubelets do not require whole cores. */
-const anyCores = askedMultiples([{ ...kind(2), fullPcpusOnly: false }]);
+const anyCores = [{ ...kind(2), fullPcpusOnly: false }];
+const kinds = (...threads: number[]) => threads.map((count) => kind(count));
 const parity = { [EVEN_PARITY_ANNOTATION]: '' };
 const auto = 'auto' as const;
 function vmi(cpu: GuestCpu = {}, ioThreads = 0, annotations: Record<string, string> = {}): VmiShape {
@@ -17,10 +17,7 @@ function vmi(cpu: GuestCpu = {}, ioThreads = 0, annotations: Record<string, stri
   return {
     metadata: { annotations },
     spec: {
-      domain: {
-        cpu: { dedicatedCpuPlacement: true, isolateEmulatorThread: true, ...cpu },
-        ...(ioThreads > 0 && pool),
-      },
+      domain: { cpu: { dedicatedCpuPlacement: true, isolateEmulatorThread: true, ...cpu }, ...(ioThreads > 0 && pool) },
     },
   };
 }
@@ -34,67 +31,40 @@ function outcomeOf(pod: PodShape, request: Partial<AlignmentRequest> = {}): stri
   return [why ?? `${to}`, ...findings.map(({ code }) => code)];
 }
 describe('the padding decision', () => {
-  const bare = podOf('9', '9', { annotations: {} });
+  const withAnnotations = (annotations: Record<string, string>) => podOf('9', '9', { annotations });
+  const bare = withAnnotations({});
+  const unknown = withAnnotations({ [FULL_PCPUS_ANNOTATION]: 'full' });
+  const migrating = podOf('9', '9', { labels: { 'kubevirt.io/migrationJobUID': 'm' } });
+  const podLevel = podOf('9', '9', { resources: { limits: { cpu: '10' } } });
+  const beside = podOf('9', '9', { containers: [container('side', '1')] });
   const behind = launcher({ containers: [container('mesh', '100m', '200m'), container('compute', '9')] }).pod;
+  const of = (...parts: Parameters<typeof vmi>) => ({ vmi: vmi(...parts) });
+  const noSmt = { candidates: kinds(1), policy: auto };
   const cases: [what: string, pod: PodShape, request: Partial<AlignmentRequest>, ...outcome: string[]][] = [
     ['W1: 4c2t isolated, SMT2', podOf(), {}, '10'],
     ['W2: 3 vCPUs', podOf('4'), {}, 'aligned'],
-    ['W2: SMT4', podOf(), { candidates: [4] }, '12'],
-    ['W2: no SMT under auto', podOf(), { candidates: [1], policy: auto }, 'aligned'],
+    ['W2: SMT4', podOf(), { candidates: kinds(4) }, '12'],
+    ['W2: no SMT under auto', podOf(), noSmt, 'aligned'],
     ['auto, and no kubelet requires whole cores', bare, { candidates: anyCores, policy: auto }, 'aligned'],
     ['no node has reported', podOf(), { candidates: [] }, '10'],
     ['no node has reported, auto, annotated', podOf(), { candidates: [], policy: auto }, '10'],
-    ['W12: mixed candidates take the largest', podOf(), { candidates: [2, 1, 4, 2] }, '12', 'mixed-candidates'],
+    ['W12: mixed candidates take the largest', podOf(), { candidates: kinds(2, 1, 4, 2) }, '12', 'mixed-candidates'],
     ['W3: no annotation', bare, {}, 'not-annotated'],
-    [
-      'W3: not dedicated',
-      podOf(),
-      { vmi: vmi({ dedicatedCpuPlacement: false }) },
-      'not-dedicated',
-      'no-effect-not-dedicated',
-    ],
-    ['CPUs of a claim', podOf(), { vmi: vmi({ dra: {} }) }, 'cpus-from-claim', 'no-effect-claim'],
-    [
-      'W3: not isolated',
-      podOf(),
-      { vmi: vmi({ isolateEmulatorThread: false }) },
-      'not-isolated',
-      'no-effect-not-isolated',
-    ],
+    ['W3: not dedicated', podOf(), of({ dedicatedCpuPlacement: false }), 'not-dedicated', 'no-effect-not-dedicated'],
+    ['CPUs of a claim', podOf(), of({ dra: {} }), 'cpus-from-claim', 'no-effect-claim'],
+    ['W3: not isolated', podOf(), of({ isolateEmulatorThread: false }), 'not-isolated', 'no-effect-not-isolated'],
     ['W12: gate off', podOf(), { gate: false }, 'gate-off', 'gate-off'],
-    [
-      'an unknown value',
-      podOf('9', '9', { annotations: { [FULL_PCPUS_ANNOTATION]: 'full' } }),
-      {},
-      'not-annotated',
-      'unknown-annotation-value',
-    ],
-    ['W5: migration target', podOf('9', '9', { labels: { 'kubevirt.io/migrationJobUID': 'm' } }), {}, '10'],
+    ['an unknown value', unknown, {}, 'not-annotated', 'unknown-annotation-value'],
+    ['W5: migration target', migrating, {}, '10'],
     ['W11: not a whole number', podOf('9500m'), {}, 'no-exclusive-cpus'],
     ['W11: request below limit', podOf('9', '10'), {}, 'no-exclusive-cpus', 'not-guaranteed'],
-    [
-      'W11: pod-level resources',
-      podOf('9', '9', { resources: { limits: { cpu: '10' } } }),
-      {},
-      'pod-level-resources',
-      'pod-level-resources',
-    ],
-    [
-      'W9: an integral sidecar',
-      podOf('9', '9', { containers: [container('side', '1')] }),
-      {},
-      '10',
-      'misaligned-container',
-    ],
+    ['W11: pod-level resources', podLevel, {}, 'pod-level-resources', 'pod-level-resources'],
+    ['W9: an integral sidecar', beside, {}, '10', 'misaligned-container'],
     ['an injected container before it that prevents Guaranteed', behind, {}, '10', 'not-guaranteed'],
-    ['W4: even parity, one vCPU, pool of 1', podOf('3'), { vmi: vmi({ cores: 1 }, 1, parity) }, '4'],
-    ['W4: even parity, five vCPUs, no pool', podOf('6'), { vmi: vmi({ cores: 5 }, 0, parity) }, 'aligned'],
-    [
-      'W4: even parity, SMT off: only the CPU that KubeVirt leaves out is added',
-      podOf('3'),
-      { candidates: [1], policy: auto, vmi: vmi({ cores: 1 }, 1, parity) },
-      '4',
-    ],
+    ['W4: even parity, one vCPU, pool of 1', podOf('3'), of({ cores: 1 }, 1, parity), '4'],
+    ['W4: even parity, five vCPUs, no pool', podOf('6'), of({ cores: 5 }, 0, parity), 'aligned'],
+    // Only the CPU that KubeVirt leaves out is added.
+    ['W4: even parity, SMT off', podOf('3'), { ...noSmt, ...of({ cores: 1 }, 1, parity) }, '4'],
   ];
   for (const [what, pod, request, ...outcome] of cases) {
     it(`${what}: ${outcome.join(', ')}`, () => assert.deepEqual(outcomeOf(pod, request), outcome));

@@ -23,19 +23,14 @@ function outcome(admission: Admission): string {
   if (!admission.admitted) return `${admission.reason}: ${admission.message}`;
   return admission.containers.map(({ name, cpus }) => `${name}=${cpus}`).join(' ');
 }
-describe('init containers', () => {
-  const init = container('init', 4);
-  const app = container('app', 4);
-
-  it('of 4 CPUs before an app of 4 are refused under full-pcpus-only with 4 free, because the kubelet requests the cores twice', () => {
-    const kubelet = predictable(simpleHost(1, 6));
-    assert.equal(
-      outcome(admitOne(kubelet, [app], [init])),
-      'SMTAlignmentError: SMT Alignment Error: not enough free physical CPUs: available physical CPUs = 0, requested CPUs = 4, CPUs per core = 2',
-    );
-  });
-});
 describe('the state of a kubelet', () => {
+  it('has the cores of an init container twice under full-pcpus-only: 4 CPUs before an app of 4, with 4 free', () => {
+    const admission = admitOne(predictable(simpleHost(1, 6)), [container('app', 4)], [container('init', 4)]);
+    const counts = 'available physical CPUs = 0, requested CPUs = 4, CPUs per core = 2';
+    const text = `SMT Alignment Error: not enough free physical CPUs: ${counts}`;
+    assert.equal(outcome(admission), `SMTAlignmentError: ${text}`);
+  });
+
   it('includes running pods: a restart checks them again and refuses one larger than the free CPUs', () => {
     const kubelet = predictable(simpleHost(1, 8));
     const request = podRequestOf(pod('a', [container('c', 4)]));
@@ -48,29 +43,15 @@ describe('predicts known defects', () => {
   const plain = { cpuManager: { policy: 'static' } };
 
   it('a socket with the average number of free CPUs is assigned whole, even with a reserved CPU, if sockets differ in size', () => {
-    const host = createHost({
-      cells: [
-        { id: 0, cpus: '0-1' },
-        { id: 1, cpus: '2-3' },
-        { id: 2, cpus: '4-5' },
-      ],
-      cores: ['0-1', '2-3', '4-5'],
-      sockets: [
-        { id: 0, cpus: '0-3' },
-        { id: 1, cpus: '4-5' },
-      ],
-    });
-    assert.equal(
-      outcome(admitOne(predictable(host, { ...plain, reserved: CpuSet.of([0]) }), [container('c', 4)])),
-      'c=0-3',
-    );
+    const groups = (...lists: string[]) => lists.map((cpus, id) => ({ id, cpus }));
+    const cores = ['0-1', '2-3', '4-5'];
+    const host = createHost({ cells: groups(...cores), cores, sockets: groups('0-3', '4-5') });
+    const kubelet = predictable(host, { ...plain, reserved: CpuSet.of([0]) });
+    assert.equal(outcome(admitOne(kubelet, [container('c', 4)])), 'c=0-3');
   });
 
   it('a hybrid host counts as one without SMT, so a half-used core is assigned whole', () => {
-    const host = createHost({
-      cells: [{ id: 0, cpus: '0-5' }],
-      cores: ['0-1', '2-3', '4', '5'],
-    });
+    const host = createHost({ cells: [{ id: 0, cpus: '0-5' }], cores: ['0-1', '2-3', '4', '5'] });
     const kubelet = predictable(host, { ...plain, reserved: CpuSet.of([0]) });
     assert.equal(kubelet.topology.cpusPerCore, 1);
     assert.equal(outcome(admitOne(kubelet, [container('c', 2)])), 'c=0-1');
@@ -182,10 +163,7 @@ const CELLS: readonly CellMemory[] = [
 ];
 describe('the static memory manager', () => {
   const kubeletOf = (policy: string, cells = CELLS, scope = 'container') =>
-    predictable(simpleHost(2, 8), {
-      topologyManager: { policy, scope },
-      memoryManager: { policy: 'Static', cells },
-    });
+    predictable(simpleHost(2, 8), { topologyManager: { policy, scope }, memoryManager: { policy: 'Static', cells } });
   const request = (uid: string, memory: string, pages?: string) =>
     podRequestOf(pod(uid, [container('c', 2, { memory, ...(pages && { 'hugepages-1Gi': pages }) })]));
   const admitTo = (kubelet: Kubelet, wanted: PodRequest, state = kubelet.initialState()) =>
@@ -205,12 +183,8 @@ describe('the static memory manager', () => {
   ] as const) {
     it(`the memory of a pod after a restart, ${what}`, () => {
       const limits = { memory: '1Gi', 'hugepages-1Gi': '2Gi' };
-      const podRequest = podRequestOf(
-        pod(
-          'p',
-          ['a', 'b'].slice(0, count).map((name) => container(name, 2, limits)),
-        ),
-      );
+      const containers = ['a', 'b'].slice(0, count).map((name) => container(name, 2, limits));
+      const podRequest = podRequestOf(pod('p', containers));
       const cells = CELLS.map((cell) => ({ ...cell, hugePages: { 'hugepages-1Gi': cell.id * 4 * GI } }));
       const { state } = admitTo(kubeletOf('single-numa-node', cells, 'pod'), podRequest);
       assert.ok(state.memory);

@@ -2,12 +2,7 @@ import assert from 'node:assert/strict';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { createHost } from '../../../model/host.ts';
 import { readCpuOptions } from '../../../model/kubelet/options.ts';
-import {
-  type ContainerRequest,
-  podRequestOf,
-  type RequestingPod,
-  reducedRequest,
-} from '../../../model/kubelet/pod-request.ts';
+import { podRequestOf, type RequestingPod, reducedRequest } from '../../../model/kubelet/pod-request.ts';
 import { takeByTopology } from '../../../model/kubelet/static-policy.ts';
 import { HangError, takeDistributed } from '../../../model/kubelet/take.ts';
 import { topologyOfHost } from '../../../model/kubelet/topology.ts';
@@ -105,33 +100,22 @@ describe('CPUs distributed over NUMA nodes', () => {
   }
 });
 
-const made = (kind: ContainerRequest['kind'], cpus: number, devices = 0, memory = 0): ContainerRequest => ({
-  name: `${kind}${cpus}`,
-  kind,
-  cpus,
-  devices: new Map(devices > 0 ? [['x/nic', devices]] : []),
-  memory: new Map(memory > 0 ? [['memory', memory]] : []),
-});
-const requestOf = (...containers: readonly ContainerRequest[]) => ({ uid: 'a', guaranteed: true, containers });
 describe('model/kubelet: requests of a pod', () => {
   it('are devices even of a pod that is not Guaranteed, and then no CPUs and no memory', () => {
     const [one] = podRequestOf(pod('a', [{ name: 'c', resources: { limits: { cpu: '2', 'x/nic': '1' } } }])).containers;
     assert.deepEqual([one?.cpus, [...(one?.devices ?? [])], one?.memory.size], [0, [['x/nic', 1]], 0]);
   });
-});
-describe('model/kubelet: a request that is stored', () => {
-  it('has no containers without exclusive CPUs', () => {
-    assert.deepEqual(reducedRequest(requestOf(made('app', 0, 1), made('init', 0))).containers, []);
-    const mixed = requestOf(made('app', 0, 1), made('app', 2));
+
+  it('are stored without containers if none has exclusive CPUs', () => {
+    const [shared, owning] = [container('a', '500m', { 'x/nic': '1' }), container('b', 2)];
+    assert.deepEqual(reducedRequest(podRequestOf(pod('a', [shared], [shared]))).containers, []);
+    const mixed = podRequestOf(pod('a', [shared, owning]));
     assert.equal(reducedRequest(mixed), mixed);
   });
 });
 describe('model/kubelet: the QoS class', () => {
-  const of = (...containers: { requests?: Record<string, string>; limits?: Record<string, string> }[]): RequestingPod =>
-    pod(
-      'a',
-      containers.map((resources, i) => ({ name: `c${i}`, resources })),
-    );
+  const of = (resources: { requests?: Record<string, string>; limits?: Record<string, string> }): RequestingPod =>
+    pod('a', [{ name: 'c', resources }]);
   const both = { cpu: '1', memory: '1Gi' };
   const cases: [what: string, pod: RequestingPod, guaranteed: boolean][] = [
     ['limits of CPU and memory', of({ limits: both }), true],

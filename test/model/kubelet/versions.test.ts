@@ -7,33 +7,50 @@ import { readCpuOptions } from '../../../model/kubelet/options.ts';
 import { behaviourOf, CHANGES, GATES, nearestBehaviour, unpredictedGates } from '../../../model/kubelet/versions.ts';
 import { simpleHost } from './fixture.ts';
 
-const MANY = { 'max-allowable-numa-nodes': '64' };
+const MANY = { policy: 'restricted', options: { 'max-allowable-numa-nodes': '64' } };
 const MEMORY_OF_34 = Array.from({ length: 34 }, (_, id) => ({ id, memory: 2 ** 30 }));
+const BASE: KubeletConfig = {
+  version: 'v1.36.0',
+  host: simpleHost(2, 4),
+  cpuManager: { policy: 'static' },
+  reserved: CpuSet.of([0]),
+};
+const kubeletOf = (config: Partial<KubeletConfig>) => createKubelet({ ...BASE, ...config });
+/** Why a kubelet is not predicted, or as which version; undefined if it is predicted as it is. */
+function textOf(config: Partial<KubeletConfig>): string | undefined {
+  const kubelet = kubeletOf(config);
+  return 'unpredictable' in kubelet ? kubelet.unpredictable : kubelet.approximation;
+}
+const cpu = (...options: string[]): Partial<KubeletConfig> => ({
+  cpuManager: { policy: 'static', options: Object.fromEntries(options.map((name) => [name, 'true'])) },
+});
+const [ACROSS_NUMA, ACROSS_CORES, BY_SOCKET] = [
+  'distribute-cpus-across-numa',
+  'distribute-cpus-across-cores',
+  'align-by-socket',
+];
+const memory = (...cells: object[]) => ({ memoryManager: { policy: 'Static', cells } }) as Partial<KubeletConfig>;
+const policy = (name: string) => ({ topologyManager: { policy: name } });
+const on34 = { memoryManager: { policy: 'None', cells: MEMORY_OF_34 }, topologyManager: MANY };
+const ALPHA = { version: 'v1.38.0-alpha.1' };
+const pages = { id: 1, memory: 2 ** 30, hugePages: { 'hugepages-2Mi': 2 ** 29 }, reserved: { memory: 2 ** 30 } };
+const TWO_SOCKETS = createHost({
+  cells: [{ id: 0, cpus: '0-3' }],
+  cores: ['0-1', '2-3'],
+  sockets: ['0-1', '2-3'].map((cpus, id) => ({ id, cpus })),
+});
 describe('a configuration that is not predicted is reported with the reason', () => {
-  const base: KubeletConfig = {
-    version: 'v1.36.0',
-    host: simpleHost(2, 4),
-    cpuManager: { policy: 'static' },
-    reserved: CpuSet.of([0]),
-  };
-  const cpu = (options: Record<string, string>): Partial<KubeletConfig> => ({
-    cpuManager: { policy: 'static', options },
-  });
   const cases: readonly [string, Partial<KubeletConfig>, RegExp][] = [
     ['an old version', { version: 'v1.32.13' }, /^kubelet v1\.32\.13 is not predicted, only 1\.33 to 1\.38-alpha$/],
     ['no version, even as the nearest', { version: 'unknown', nearest: true }, /kubelet unknown is not predicted/],
     [
       'an option whose change was not read',
-      { ...cpu({ 'distribute-cpus-across-cores': 'true' }), version: 'v1.38.0-alpha.1' },
+      { ...cpu(ACROSS_CORES!), ...ALPHA },
       /^from 1\.38 on, distribute-cpus-across-cores takes one CPU .*, by the description of kubernetes #140766 alone$/,
     ],
     [
       'memory of pods whose change was not read',
-      {
-        version: 'v1.38.0-alpha.1',
-        topologyManager: { policy: 'restricted', scope: 'pod' },
-        memoryManager: { policy: 'Static', cells: [] },
-      },
+      { ...ALPHA, topologyManager: { policy: 'restricted', scope: 'pod' }, ...memory() },
       /^from 1\.38 on, after a restart, the pod-scope hint/,
     ],
     [
@@ -42,18 +59,18 @@ describe('a configuration that is not predicted is reported with the reason', ()
       /^the feature gate InPlacePodVerticalScalingExclusiveCPUs is on; resizes of exclusive CPUs are not predicted$/,
     ],
     [
-      'distribution over more than four nodes',
-      { ...cpu({ 'distribute-cpus-across-numa': 'true' }), host: simpleHost(5, 4) },
+      'distribution over five nodes',
+      { ...cpu(ACROSS_NUMA!), host: simpleHost(5, 4) },
       /above 4 NUMA nodes; the host has 5$/,
     ],
     [
       'align-by-socket under single-numa-node',
-      { ...cpu({ 'align-by-socket': 'true' }), topologyManager: { policy: 'single-numa-node' } },
-      /does not start/,
+      { ...cpu(BY_SOCKET!), ...policy('single-numa-node') },
+      /^align-by-socket and single-numa-node are mutually exclusive; such a kubelet does not start$/,
     ],
     [
       'nine NUMA nodes',
-      { host: simpleHost(9, 2), topologyManager: { policy: 'best-effort' } },
+      { host: simpleHost(9, 2), ...policy('best-effort') },
       /9 NUMA nodes, and max-allowable-numa-nodes is 8; such a kubelet does not start/,
     ],
     [
@@ -63,94 +80,61 @@ describe('a configuration that is not predicted is reported with the reason', ()
     ],
     [
       'devices on more NUMA nodes than that',
-      {
-        host: simpleHost(2, 2),
-        memoryManager: { policy: 'None', cells: MEMORY_OF_34 },
-        topologyManager: { policy: 'restricted', options: MANY },
-        deviceCells: [2, 3, 4, 5, 6, 7, 8],
-      },
+      { host: simpleHost(2, 2), ...on34, deviceCells: [2, 3, 4, 5, 6, 7, 8] },
       /9 NUMA nodes of the host have CPUs or devices; at most 8/,
     ],
     [
       'many NUMA nodes before 1.36',
-      {
-        version: 'v1.35.6',
-        memoryManager: { policy: 'None', cells: MEMORY_OF_34 },
-        topologyManager: { policy: 'restricted', options: MANY },
-      },
+      { version: 'v1.35.6', ...on34 },
       /older than 1.36 tries every set of the 34 NUMA nodes/,
     ],
     [
       'more memory reserved than exists outside of huge pages',
-      {
-        memoryManager: {
-          policy: 'Static',
-          cells: [{ id: 1, memory: 2 ** 30, hugePages: { 'hugepages-2Mi': 2 ** 29 }, reserved: { memory: 2 ** 30 } }],
-        },
-      },
+      memory(pages),
       /^reservedMemory: 1073741824 bytes of memory on NUMA node 1, which has 536870912; reserve less$/,
     ],
     [
       'nine NUMA nodes with static memory',
-      { host: simpleHost(9, 2), memoryManager: { policy: 'Static', cells: [] } },
+      { host: simpleHost(9, 2), ...memory() },
       /static memory manager tries every set of the 9 NUMA nodes/,
     ],
     [
       'align-by-socket with more sockets than NUMA nodes',
-      {
-        ...cpu({ 'align-by-socket': 'true' }),
-        host: createHost({
-          cells: [{ id: 0, cpus: '0-3' }],
-          cores: ['0-1', '2-3'],
-          sockets: [
-            { id: 0, cpus: '0-1' },
-            { id: 1, cpus: '2-3' },
-          ],
-        }),
-      },
+      { ...cpu(BY_SOCKET!), host: TWO_SOCKETS },
       /^align-by-socket needs no more sockets than NUMA nodes; such a kubelet does not start$/,
     ],
+    [
+      'closest nodes without all distances',
+      {
+        topologyManager: { policy: 'best-effort', options: { 'prefer-closest-numa-nodes': 'true' } },
+        distances: { 0: [10, 21], 1: [21] },
+      },
+      /^prefer-closest-numa-nodes is set, but the distances of the NUMA nodes are not known$/,
+    ],
   ];
-  for (const [name, config, expected] of cases) {
-    it(name, () => {
-      const kubelet = createKubelet({ ...base, ...config });
-      assert.ok('unpredictable' in kubelet);
-      assert.match(kubelet.unpredictable, expected);
-    });
-  }
-
-  for (const [distances, isPredicted] of [
-    [{ 0: [10, 21], 1: [21, 10] }, true],
-    [{ 0: [10, 21], 1: [21] }, false],
-  ] as const) {
-    it(`closest nodes with distances ${JSON.stringify(distances)}: ${isPredicted ? '' : 'not '}predicted`, () => {
-      const topologyManager = { policy: 'best-effort', options: { 'prefer-closest-numa-nodes': 'true' } };
-      const kubelet = createKubelet({ ...base, topologyManager, distances });
-      assert.equal(!('unpredictable' in kubelet), isPredicted);
-    });
-  }
+  for (const [name, config, expected] of cases) it(name, () => assert.match(textOf(config) ?? '', expected));
 
   it('predicts configurations at their limits', () => {
-    const closest = { policy: 'none', options: { 'prefer-closest-numa-nodes': 'true' } };
-    const cells = (id: number, reserved: number) => [{ id, memory: 2 ** 30, reserved: { memory: reserved } }];
+    const options = { 'prefer-closest-numa-nodes': 'true' };
+    const limit = (value: string) => ({ policy: 'best-effort', options: { 'max-allowable-numa-nodes': value } });
     const fine: Partial<KubeletConfig>[] = [
-      { topologyManager: { policy: 'best-effort', options: { 'max-allowable-numa-nodes': '8' } } },
-      { topologyManager: { policy: 'best-effort', options: { 'max-allowable-numa-nodes': '+16' } } },
-      { topologyManager: closest },
-      { topologyManager: { ...closest, policy: 'single-numa-node' } },
-      { host: simpleHost(8, 4), topologyManager: { policy: 'best-effort' } },
-      { host: simpleHost(4, 4), ...cpu({ 'distribute-cpus-across-numa': 'true' }) },
-      { ...cpu({ 'align-by-socket': 'true' }), topologyManager: { policy: 'restricted' } },
+      { topologyManager: limit('8') },
+      { topologyManager: limit('+16') },
+      { topologyManager: { policy: 'none', options } },
+      { topologyManager: { policy: 'single-numa-node', options } },
+      { topologyManager: { policy: 'best-effort', options }, distances: { 0: [10, 21], 1: [21, 10] } },
+      { host: simpleHost(8, 4), ...policy('best-effort') },
+      { host: simpleHost(4, 4), ...cpu(ACROSS_NUMA!) },
+      { ...cpu(BY_SOCKET!), ...policy('restricted') },
       { memoryManager: { policy: 'None' } },
-      { memoryManager: { policy: 'Static', cells: cells(0, 2 ** 30) } },
+      memory({ id: 0, memory: 2 ** 30, reserved: { memory: 2 ** 30 } }),
       { featureGates: { PodLevelResourceManagers: false, Another: true } },
-      { ...cpu({ 'prefer-align-cpus-by-uncorecache': 'true' }), version: 'v1.33.0' },
-      cpu({ 'distribute-cpus-across-numa': 'true', 'align-by-socket': 'true' }),
+      { ...cpu('prefer-align-cpus-by-uncorecache'), version: 'v1.33.0' },
+      cpu(ACROSS_NUMA!, BY_SOCKET!),
+      // No unread change affects these options.
+      { ...cpu(ACROSS_NUMA!, BY_SOCKET!), ...ALPHA },
     ];
-    for (const config of fine) {
-      const kubelet = createKubelet({ ...base, ...config });
-      assert.ok(!('unpredictable' in kubelet), `${JSON.stringify(config)}: ${JSON.stringify(kubelet)}`);
-    }
+    for (const config of fine) assert.equal(textOf(config), undefined, JSON.stringify(config));
     const on = ['1', 't', 'T', 'TRUE', 'true', 'True'];
     const off = ['0', 'f', 'F', 'FALSE', 'false', 'False'];
     const read = (value: string) => readCpuOptions({ 'full-pcpus-only': value }).fullPcpusOnly;
@@ -159,10 +143,10 @@ describe('a configuration that is not predicted is reported with the reason', ()
 });
 
 describe('behaviour by version', () => {
-  const OLD = 'all-nodes by-id any cpus ignored any first-container';
-  const OF_36 = OLD.replace('all-nodes', 'device-nodes');
-  const OF_37 = 'device-nodes by-id any cpus ignored one-preferred first-container';
-  const OF_38 = 'device-nodes by-core one-with-room groups minimum one-preferred all-containers';
+  const OLD = 'all-nodes any ignored cpus by-id any first-container';
+  const OF_36 = 'device-nodes any ignored cpus by-id any first-container';
+  const OF_37 = 'device-nodes one-preferred ignored cpus by-id any first-container';
+  const OF_38 = 'device-nodes one-preferred minimum groups by-core one-with-room all-containers';
   const cases: readonly [version: string, behaviour: string | undefined][] = [
     ['v1.33.1', OLD],
     ['1.36.0-rc.1+abc', OF_36],
@@ -176,17 +160,8 @@ describe('behaviour by version', () => {
   ];
   for (const [version, expected] of cases) {
     it(`${version || 'no version'}: ${expected ?? 'not predicted'}`, () => {
-      const of = behaviourOf(version);
-      const values = of && [
-        of.deviceHints,
-        of.spread,
-        of.spreadSockets,
-        of.remainder,
-        of.hintedNodes,
-        of.distributionSockets,
-        of.restoredPodMemory,
-      ];
-      assert.equal(values?.join(' '), expected);
+      const behaviour = behaviourOf(version);
+      assert.equal(behaviour && Object.values(behaviour).join(' '), expected);
     });
   }
 
@@ -199,33 +174,17 @@ describe('behaviour by version', () => {
   for (const [version, expected] of nearest) {
     it(`${version} is nearest to ${expected ?? 'no version'}, and predicted as that only if asked to`, () => {
       assert.equal(nearestBehaviour(version)?.version, expected);
-      const kubelet = createKubelet({
-        version,
-        host: simpleHost(2, 4),
-        cpuManager: { policy: 'static' },
-        reserved: CpuSet.of([0]),
-        nearest: true,
-      });
-      const text = 'unpredictable' in kubelet ? undefined : kubelet.approximation;
-      assert.equal(text, expected && `kubelet ${version} is predicted as ${expected}`);
+      const text = expected ? `is predicted as ${expected}` : 'is not predicted, only 1.33 to 1.38-alpha';
+      assert.equal(textOf({ version, nearest: true }), `kubelet ${version} ${text}`);
     });
   }
 
-  it('of 1.38 is predicted with options that no unread change affects, and with all as the nearest, which it says', () => {
-    const of = (options: Record<string, string>, nearest: boolean) => {
-      const cpuManager = { policy: 'static', options };
-      const host = simpleHost(2, 4);
-      return createKubelet({ version: 'v1.38.0-alpha.1', host, cpuManager, reserved: CpuSet.of([0]), nearest });
-    };
-    const text = (kubelet: ReturnType<typeof of>) =>
-      'unpredictable' in kubelet ? kubelet.unpredictable : kubelet.approximation;
-    assert.equal(text(of({ 'distribute-cpus-across-numa': 'true', 'align-by-socket': 'true' }, false)), undefined);
-    assert.match(text(of({ 'distribute-cpus-across-cores': 'true' }, true)) ?? '', /^kubelet v1\.38.*#140766 alone$/);
-  });
+  it('of 1.38 is predicted with all options as the nearest, which it says', () =>
+    assert.match(textOf({ ...cpu(ACROSS_CORES!), ...ALPHA, nearest: true }) ?? '', /^kubelet v1\.38.*#140766 alone$/));
 
   it('has the gates of its version on unless they are configured', () => {
     const gates = {
-      Pods: { effect: 'pods are', defaults: [36, 38].map((since) => ({ since, on: since > 36, basis: '' })) },
+      Pods: { effect: 'pods are', defaults: [36, 38].map((since) => ({ since, on: since > 36 })) },
     };
     const of = (version: string, configured?: Record<string, boolean>) => unpredictedGates(version, configured, gates);
     const on = 'the feature gate Pods is on; pods are not predicted';
@@ -233,26 +192,24 @@ describe('behaviour by version', () => {
     assert.deepEqual([of('v1.36.0', { Pods: true }), of('v1.38.0', { Pods: false })], [on, undefined]);
   });
 
-  const GATE = 'PodLevelResourceManagers';
   it('is not predicted with a gate that is on', () => {
-    const withGates = (featureGates: Readonly<Record<string, boolean>>) => {
-      const cpuManager = { policy: 'static' };
-      const config = { version: 'v1.37.0', host: simpleHost(2, 4), cpuManager, reserved: CpuSet.of([0]), featureGates };
-      const kubelet = createKubelet(config);
-      return 'unpredictable' in kubelet ? kubelet.unpredictable : undefined;
-    };
-    for (const gates of [{}, { [GATE]: false, Another: true }]) assert.equal(withGates(gates), undefined);
-    assert.match(withGates({ [GATE]: true }) ?? '', /feature gate PodLevelResourceManagers is on/);
+    const of = (on: boolean) => textOf({ version: 'v1.37.0', featureGates: { PodLevelResourceManagers: on } });
+    assert.equal(of(false), undefined);
+    assert.match(of(true) ?? '', /feature gate PodLevelResourceManagers is on/);
   });
 
   it('the page lists every change and every default of a gate, with versions and what was read', () => {
     const page = readFileSync(new URL('../../../docs/reference/compatibility.md', import.meta.url), 'utf8');
-    const rows = CHANGES.map(({ change, since, what, file, basis }) => {
-      return `| \`>=1.${since}.0\` | [#${change}](https://github.com/kubernetes/kubernetes/pull/${change}), \`${file}\` | ${what} | ${basis} |`;
-    });
-    const gates = Object.entries(GATES).flatMap(([name, { defaults }]) =>
-      defaults.map(({ since, on, basis }) => `| \`${name}\` | \`>=1.${since}.0\` | ${on ? 'on' : 'off'} | ${basis} |`),
+    const rows = Object.values(CHANGES).map(
+      ({ change, since, what }) =>
+        new RegExp(`^\\| \`>=1.${since}.0\` \\| \\[#${change}\\]\\(.*\`.+\` \\| ${what} \\| .+ \\|$`, 'm'),
     );
-    for (const row of [...rows, ...gates]) assert.ok(page.includes(row), row);
+    const gates = Object.entries(GATES).flatMap(([name, { defaults }]) =>
+      defaults.map(
+        ({ since, on }) =>
+          new RegExp(`^\\| \`${name}\` \\| \`>=1.${since}.0\` \\| ${on ? 'on' : 'off'} \\| .+ \\|$`, 'm'),
+      ),
+    );
+    for (const row of [...rows, ...gates]) assert.match(page, row);
   });
 });

@@ -23,11 +23,9 @@ type StartStep = ReturnType<typeof nextStep>;
 
 const MASK = 'plumbline.dev/cpu-mask';
 const START = 'plumbline.dev/cpu-mask-start';
-const UNKNOWN: StartStep = {
-  do: 'tell',
-  reason: 'UnknownRecord',
-  message: 'its record "halted 7" is of another version of Plumbline: upgrade the extender, or unpause the VM yourself',
-};
+const OTHER_VERSION =
+  'its record "halted 7" is of another version of Plumbline: upgrade the extender, or unpause the VM yourself';
+const UNKNOWN: StartStep = { do: 'tell', reason: 'UnknownRecord', message: OTHER_VERSION };
 const [T1, T2] = ['2026-11-01T10:00:00Z', '2026-11-01T10:05:00Z'];
 describe('a start that waits for its pins', () => {
   const spec = (more: Partial<VmiShape['spec']> = {}): VmiShape['spec'] => ({ domain: { cpu: { cores: 2 } }, ...more });
@@ -96,24 +94,14 @@ const wide = Array.from({ length: 1000 }, (_, start) => `${start}-1023`).join(':
 describe('the mask of a VM or its launcher', () => {
   const refusals = (mask: string, cpu: object, vcpusUnknown = false) =>
     maskRefusals({ metadata: { annotations: { [MASK]: mask } }, spec: { domain: { cpu } }, vcpusUnknown });
+  const EXCLUSIVE = / \(1:2\) and dedicatedCpuPlacement are mutually exclusive: KubeVirt pins dedicated CPUs\. Remove/;
   for (const [what, mask, cpu, expected] of [
-    ['as many entries as vCPUs', '1:2', { cores: 2 }, undefined],
-    [
-      'CPUs of its own',
-      '1:2',
-      { cores: 2, dedicatedCpuPlacement: true },
-      `annotation ${MASK} (1:2) and dedicatedCpuPlacement are mutually exclusive: KubeVirt pins dedicated CPUs. Remove one of the two`,
-    ],
+    ['as many entries as vCPUs', '1:2', { cores: 2 }, /^$/],
+    ['CPUs of its own', '1:2', { cores: 2, dedicatedCpuPlacement: true }, EXCLUSIVE],
     ['more entries than vCPUs', '1:2:3', { cores: 2 }, new RegExp(`^annotation ${MASK}: .*3.*2`)],
     ['no mask', 'x', { cores: 2 }, new RegExp(`^annotation ${MASK}: `)],
-  ] as const) {
-    it(`is ${expected === undefined ? 'accepted' : 'refused'}: ${what}`, () => {
-      const [refusal, ...others] = refusals(mask, cpu);
-      assert.deepEqual(others, []);
-      if (expected instanceof RegExp) assert.match(refusal ?? '', expected);
-      else assert.equal(refusal, expected);
-    });
-  }
+  ] as const)
+    it(`is checked: ${what}`, () => assert.match(refusals(mask, cpu).join('\n'), expected));
 
   it('is not compared with vCPUs that are unknown', () => assert.deepEqual(refusals('1:2:3', { cores: 2 }, true), []));
 

@@ -7,12 +7,10 @@ import { housekeeping, ioThreadPins, launcherCells, qemuThreadRole } from '../..
 
 /** 4 cores of 2 threads in each of two NUMA nodes: CPUs n and n + 8 form a core. */
 const host = createHost({
-  cells: [
-    { id: 0, cpus: '0-3,8-11' },
-    { id: 1, cpus: '4-7,12-15' },
-  ],
+  cells: ['0-3,8-11', '4-7,12-15'].map((cpus, id) => ({ id, cpus })),
   cores: Array.from({ length: 8 }, (_, n) => `${n},${n + 8}`),
 });
+const cells = launcherCells(host);
 const set = (text: string) => CpuSet.parse(text);
 describe('roles of QEMU threads by name', () => {
   for (const [name, role] of [
@@ -41,15 +39,9 @@ describe('the pins of IO threads', () => {
         (container, cores, threads, ioThreads) => {
           fc.pre(container.size >= cores * threads + ioThreads + 1);
           const guest = { sockets: 1, cores, threads };
-          const cells = launcherCells(host);
           const pins = launcherPins({ cpuset: container, cells, guest, strict: false, ioThreads, emulator: 1 });
-          const answer = ioThreadPins({
-            container,
-            host,
-            vcpus: pins.vcpus,
-            ioThreads,
-            emulator: CpuSet.of(pins.emulator),
-          });
+          const { vcpus } = pins;
+          const answer = ioThreadPins({ container, host, vcpus, ioThreads, emulator: CpuSet.of(pins.emulator) });
           // Two guests that look alike may have different IO threads: then the answer is undefined, but never wrong.
           if (answer !== undefined) assert.deepEqual(answer, pins.ioThreads);
         },
@@ -81,17 +73,17 @@ describe('housekeeping', () => {
     return cpus && [`${cpus.emulator}`, `${cpus.cgroup}`];
   };
 
-  it('M8: is both threads of the padded core, {5,21}', () =>
-    assert.deepEqual(of('1-5,17-21', '1-4,17-20'), ['5,21', '5,21']));
-
-  it('M8: stays {20} if the last vCPU has the other thread', () =>
-    assert.deepEqual(of('1-4,17-20', '1-4,17-19'), ['20', '20']));
-
-  it('M8: excludes the CPUs of a supplemental pool, which stay in the cgroup for their own threads', () =>
-    assert.deepEqual(of('1-6,17-22', '1-4,17-20', '5,21'), ['6,22', '5-6,21-22']));
-
-  it('shares with IO threads that KubeVirt put on the emulator’s CPU if there is no other', () =>
-    assert.deepEqual(of('1-4,17-20', '1-4,17-19', '20'), ['20', '20']));
-
-  it('is empty if vCPUs have every CPU', () => assert.equal(of('1-4', '1-4', '1'), undefined));
+  for (const [what, cpus, expected] of [
+    ['M8: is both threads of the padded core', of('1-5,17-21', '1-4,17-20'), ['5,21', '5,21']],
+    ['M8: stays {20} if the last vCPU has the other thread', of('1-4,17-20', '1-4,17-19'), ['20', '20']],
+    // These stay in the cgroup for their own threads.
+    ['M8: excludes the CPUs of a supplemental pool', of('1-6,17-22', '1-4,17-20', '5,21'), ['6,22', '5-6,21-22']],
+    [
+      'shares with IO threads on the emulator’s CPU if there is no other',
+      of('1-4,17-20', '1-4,17-19', '20'),
+      ['20', '20'],
+    ],
+    ['is empty if vCPUs have every CPU', of('1-4', '1-4', '1'), undefined],
+  ] as const)
+    it(what, () => assert.deepEqual(cpus, expected));
 });

@@ -40,13 +40,8 @@ describe('recognition of a launcher', () => {
     const vmi = { name: 'vm', uid: 'u1' };
     const recognition = recognizeLauncher(labelled({ 'vm.kubevirt.io/name': 'another-host-name' }));
     assert.deepEqual(recognition, { kind: 'launcher', vmi, compute: 0, purpose: 'run' });
-    assert.deepEqual(vmiObject('ns', vmi), {
-      apiVersion: 'kubevirt.io/v1',
-      kind: 'VirtualMachineInstance',
-      namespace: 'ns',
-      name: 'vm',
-      uid: 'u1',
-    });
+    const about = { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstance', namespace: 'ns' };
+    assert.deepEqual(vmiObject('ns', vmi), { ...about, ...vmi });
   });
 });
 describe('a launcher matches the current state of its VMI', () => {
@@ -94,10 +89,7 @@ describe('a launcher matches the current state of its VMI', () => {
 });
 
 const podOf = (...containers: readonly ContainerShape[]): PodShape => ({ metadata: {}, spec: { containers } });
-const limited = (limits: Record<string, string>, requests?: Record<string, string>): ContainerShape => ({
-  name: 'c',
-  resources: { limits, ...(requests && { requests }) },
-});
+const cpuOnly: ContainerShape = { name: 'c', resources: { limits: { cpu: '1' } } };
 describe('containers with whole CPUs', () => {
   it('are listed, init containers first, up to the limit of a host', () => {
     const containers = ['1', '65535', '0', '500m'].map((cpu, i) => container(`c${i}`, cpu));
@@ -128,14 +120,12 @@ describe('exclusive CPUs of a pod', () => {
     ['a fraction, with whole CPUs in another container', podOf(container('a', '500m'), container('b', '1')), [], true],
     ['only a fraction', podOf(container('a', '4500m')), [], false],
     ['no limits', podOf(container('a', '4'), { name: 'c' }), ['c: it has no cpu limit'], false],
-    ['no limit of memory', podOf(limited({ cpu: '1' })), ['c: it has no memory limit'], false],
+    ['no limit of memory', podOf(cpuOnly), ['c: it has no memory limit'], false],
   ] as const) {
     it(`${what}: ${exclusive}`, () => {
       const resources = podResourcesOf(pod);
-      assert.deepEqual(
-        [resources.obstacles.map((obstacle) => `${obstacle.container}: ${obstacle.why}`), resources.exclusive],
-        [obstacles, exclusive],
-      );
+      const texts = resources.obstacles.map((obstacle) => `${obstacle.container}: ${obstacle.why}`);
+      assert.deepEqual([texts, resources.exclusive], [obstacles, exclusive]);
     });
   }
 });

@@ -17,14 +17,9 @@ import {
 } from '../../../model/launcher/smt-affinity.ts';
 import { kind } from '../admission/fixture.ts';
 
-const need = (key: string, operator: string, ...values: string[]): NodeRequirement => ({
-  key,
-  operator,
-  values,
-});
+const need = (key: string, operator: string, ...values: string[]): NodeRequirement => ({ key, operator, values });
 
 const term = (...matchExpressions: readonly NodeRequirement[]): NodeTerm => ({ matchExpressions });
-
 const selecting = (...terms: readonly NodeTerm[]): SelectingSpec => ({
   affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: terms } } },
 });
@@ -55,7 +50,7 @@ describe('the affinity that excludes nodes that would reject a pod’s CPUs', ()
     ['is absent if every candidate rejects them', [6], [kind(4), kind(8)], [kind(2), kind(4)], undefined],
     ['exists if one candidate accepts them', [6], [kind(4), lax], [kind(2), kind(4)], away('4')],
   ] as const) {
-    it(what, () => assert.deepEqual(smtAffinity({ cpus, candidates, reported }), expected));
+    it(what, () => assert.deepEqual(smtAffinity(cpus, candidates, reported), expected));
   }
 });
 describe('affinity terms with one of two added requirements', () => {
@@ -69,14 +64,9 @@ describe('affinity terms with one of two added requirements', () => {
       fc.array(fc.record({ matchExpressions: list(requirement), matchFields: list(field) }), { maxLength: 3 }),
       { nil: undefined },
     );
-    const labels = fc.record(
-      {
-        zone: fc.constantFrom('a', 'b'),
-        [THREADS]: fc.constantFrom('2', '4', '8'),
-        [FULL]: fc.constantFrom('true', 'false'),
-      },
-      { requiredKeys: [] },
-    );
+    const values = { zone: ['a', 'b'], [THREADS!]: ['2', '4', '8'], [FULL!]: ['true', 'false'] };
+    const all = Object.entries(values).map(([label, of]) => [label, fc.constantFrom(...of)] as const);
+    const labels = fc.record(Object.fromEntries(all), { requiredKeys: [] });
     fc.assert(
       fc.property(terms, labels, (before, some) => {
         const chosen: Readonly<Record<string, string | undefined>> = some;
@@ -174,21 +164,18 @@ describe('taints', () => {
     assert.equal(toleratesAll(tolerations, taints.slice(0, 129)), false);
   });
 
-  const tolerations: readonly (readonly [string, NonNullable<Parameters<typeof toleratesAll>[0]>[number], boolean])[] =
-    [
-      ['an empty operator', { key: 'k', value: 'v', operator: '' }, true],
-      ['an unknown operator', { key: 'k', value: 'v', operator: 'Like' }, false],
-      ['no value', { key: 'k' }, false],
-      ['Exists, another key', { key: 'other', operator: 'Exists' }, false],
-      ['Exists for every key', { operator: 'Exists' }, true],
-      ['a value without a key', { key: null, value: 'v' }, false],
-      ['an empty effect', { key: 'k', value: 'v', effect: '' }, true],
-      ['another effect', { operator: 'Exists', effect: 'NoExecute' }, false],
-    ];
-  for (const [what, toleration, expected] of tolerations) {
+  for (const [what, toleration, expected] of [
+    ['an empty operator', { key: 'k', value: 'v', operator: '' }, true],
+    ['an unknown operator', { key: 'k', value: 'v', operator: 'Like' }, false],
+    ['no value', { key: 'k' }, false],
+    ['Exists, another key', { key: 'other', operator: 'Exists' }, false],
+    ['Exists for every key', { operator: 'Exists' }, true],
+    ['a value without a key', { key: null, value: 'v' }, false],
+    ['an empty effect', { key: 'k', value: 'v', effect: '' }, true],
+    ['another effect', { operator: 'Exists', effect: 'NoExecute' }, false],
+  ] as const)
     it(`k=v:NoSchedule is ${expected ? '' : 'not '}tolerated by ${what}`, () =>
       assert.equal(toleratesAll([toleration], [taint('k', 'NoSchedule', 'v')]), expected));
-  }
 
   it('must each be tolerated by a toleration', () => {
     const [a, b] = ['a', 'b'].map((key) => ({ key, operator: 'Exists' }));

@@ -69,6 +69,8 @@ describe('the network of a pod after a restart of its DPU', () => {
     spec: {},
     status: { phase: 'Running', conditions: sandbox('True'), ...more },
   });
+  const connected = (annotations: object, time: string, name = STATUS) =>
+    running({}, { annotations, managedFields: writtenAt(time, name) });
   const cases: [string, NetworkedPod, boolean][] = [
     ['a pod that ran before', running(), true],
     ['one of a kubelet without the condition', running({ conditions: [] }), true],
@@ -80,26 +82,10 @@ describe('the network of a pod after a restart of its DPU', () => {
     ['a pod that has ended', running({ phase: 'Succeeded' }), false],
     ['a pod in deletion', running({}, { deletionTimestamp: AFTER }), false],
     ['a pod on the host’s network', { ...running(), spec: { hostNetwork: true } }, false],
-    [
-      'a pod that OVN-Kubernetes has connected again',
-      running({}, { annotations: ready, managedFields: writtenAt(AFTER, STATUS) }),
-      false,
-    ],
-    [
-      'a pod that it connected before only',
-      running({}, { annotations: ready, managedFields: writtenAt(BEFORE, STATUS) }),
-      true,
-    ],
-    [
-      'a pod that its DPU was asked to connect again and has not connected',
-      running({}, { annotations: details, managedFields: writtenAt(AFTER, STATUS) }),
-      true,
-    ],
-    [
-      'a pod of which something else was written',
-      running({}, { annotations: ready, managedFields: writtenAt(AFTER, 'k8s.ovn.org/pod-networks') }),
-      true,
-    ],
+    ['a pod that OVN-Kubernetes has connected again', connected(ready, AFTER), false],
+    ['a pod that it connected before only', connected(ready, BEFORE), true],
+    ['a pod that its DPU was asked to connect again and has not connected', connected(details, AFTER), true],
+    ['a pod of which something else was written', connected(ready, AFTER, 'k8s.ovn.org/pod-networks'), true],
   ];
   for (const [label, pod, isLost] of cases)
     it(`${isLost ? 'is lost' : 'is not lost'}: ${label}`, () =>

@@ -44,6 +44,7 @@ function observed(readings: string, moment: number, duration = D) {
   }
   return observation;
 }
+const OLD = 'old@0 old@10 old@20 old@30 old@40 old@50';
 const OUTAGE = 'a@0 b@10 failed@20 failed@30 failed@40 failed@50 failed@60';
 describe('the lease observer', () => {
   const cases: readonly (readonly [what: string, readings: string, states: Readonly<Record<number, LeaseState>>])[] = [
@@ -52,11 +53,7 @@ describe('the lease observer', () => {
       'unrenewed@0 unrenewed@10 unrenewed@90',
       { 0: 'unproven', 50: 'unproven', 100: 'dead' },
     ],
-    [
-      'D3: does not trust the first read',
-      'old@0 old@10 old@20 old@30 old@40 old@50',
-      { 0: 'unproven', 35: 'unproven', 55: 'dead' },
-    ],
+    ['D3: does not trust the first read', OLD, { 0: 'unproven', 35: 'unproven', 55: 'dead' }],
     ['D3: without an answer for so long it may have changed', 'old@0 old@10 old@20', { 55: 'unproven' }],
     [
       'is alive from a change on, and dead a duration after the last one',
@@ -115,32 +112,19 @@ describe('the lease observer', () => {
   });
 
   it('handles unknown by policy', () => {
-    const all = ['alive', 'unproven', 'dead', 'unknown'] as const;
-    assert.deepEqual(
-      all.map((state) => isReady(state, 'ready')),
-      [true, false, false, true],
-    );
-    assert.deepEqual(
-      all.map((state) => isReady(state, 'not-ready')),
-      [true, false, false, false],
-    );
+    const ready = (whenUnknown: 'ready' | 'not-ready') =>
+      (['alive', 'unproven', 'dead', 'unknown'] as const).filter((state) => isReady(state, whenUnknown));
+    assert.deepEqual([ready('ready'), ready('not-ready')], [['alive', 'unknown'], ['alive']]);
   });
 
   it('is described with what to do', () => {
-    const text = (state: LeaseState, age?: number) =>
-      describeLease(
-        { state, age, until: undefined },
-        { lease: 'ovn-dpu-n1', duration: 60, nowMilliseconds: Date.parse('2026-11-29T09:00:00Z') },
-      );
-    assert.match(text('unproven'), /ovn-dpu-n1 has no observed renewal yet; check the agent on the DPU$/);
-    assert.match(
-      text('dead', 61.2),
-      /was last renewed 2026-11-29T08:58:58Z; the limit is 60 s; check the DPU and the agent on it$/,
-    );
-    assert.match(
-      text('unknown', 5),
-      /^the API server does not answer, and lease ovn-dpu-n1 was last renewed 2026-11-29T08:59:55Z$/,
-    );
+    const about = { lease: 'ovn-dpu-n1', duration: 60, nowMilliseconds: Date.parse('2026-11-29T09:00:00Z') };
+    for (const [state, age, text] of [
+      ['unproven', undefined, /ovn-dpu-n1 has no observed renewal yet; check the agent on the DPU$/],
+      ['dead', 61.2, /was last renewed 2026-11-29T08:58:58Z; the limit is 60 s; check the DPU and the agent on it$/],
+      ['unknown', 5, /^the API server does not answer, and lease ovn-dpu-n1 was last renewed 2026-11-29T08:59:55Z$/],
+    ] as const)
+      assert.match(describeLease({ state, age, until: undefined }, about), text);
   });
 });
 

@@ -9,31 +9,22 @@ const main = (conf: object) => mainPlugin(JSON.stringify(conf));
 describe('the plugin of a definition that creates the interface', () => {
   const gate = { type: 'plumbline-gate', name: 'outer' };
   const ovs = { type: 'ovs' };
+  const listed = { name: 'l', plugins: [{ type: 'tuning' }, ovs, { type: 'bridge' }] };
+  const inner = { ...ovs, name: 'inner' };
   for (const [what, conf, expected] of [
-    [
-      'the first of a list that is no chained one, with the name of the list',
-      { name: 'l', plugins: [{ type: 'tuning' }, ovs, { type: 'bridge' }] },
-      { ...ovs, name: 'l' },
-    ],
+    ['the first of a list that is no chained one, with the name of the list', listed, { ...ovs, name: 'l' }],
     ['one with its own name in a list without one', { plugins: [{ ...ovs, name: 'own' }] }, { ...ovs, name: 'own' }],
     ['none in a list of chained ones', { plugins: [{ type: 'tuning' }, {}] }, 'no-config'],
     ['none in an empty list', { plugins: [] }, 'no-config'],
     ['the one that a gate wraps, with the gate’s name', { ...gate, delegate: ovs }, { ...ovs, name: 'outer' }],
-    [
-      'the one that a gate wraps, with its own name',
-      { ...gate, delegate: { ...ovs, name: 'inner' } },
-      { ...ovs, name: 'inner' },
-    ],
+    ['the one that a gate wraps, with its own name', { ...gate, delegate: inner }, inner],
     ['a gate around nothing', { ...gate, delegate: {} }, gate],
   ] as const) {
     it(`is ${what}`, () => assert.deepEqual(main(conf), expected));
   }
 
   it('is not read from a text that is empty, no object or too long', () => {
-    assert.deepEqual(
-      [mainPlugin(''), mainPlugin(' \n'), mainPlugin('null')],
-      ['no-config', 'no-config', 'invalid-json'],
-    );
+    assert.equal(['', ' \n', 'null'].map(mainPlugin).join(), 'no-config,no-config,invalid-json');
     const longest = '{"type":"ovs"}'.padEnd(256 * 1024);
     assert.deepEqual(mainPlugin(longest), ovs);
     assert.equal(mainPlugin(`${longest} `), 'invalid-json');
@@ -47,37 +38,26 @@ describe('the plugin of a definition that creates the interface', () => {
   });
 });
 const NAME = 'tenants/data';
-const OVN = {
-  cniVersion: '1.0.0',
-  name: 'data',
-  type: 'ovn-k8s-cni-overlay',
-  topology: 'localnet',
-  netAttachDefName: NAME,
-};
+const TYPE = { cniVersion: '1.0.0', type: 'ovn-k8s-cni-overlay' };
+const OVN = { ...TYPE, name: 'data', topology: 'localnet', netAttachDefName: NAME };
 const L2 = { ...OVN, topology: 'layer2' };
 const L3 = { ...OVN, topology: 'layer3' };
 const { name: _, ...UNNAMED } = OVN;
+const FULL = { ...OVN, vlanID: 4095, mtu: 9000, subnets: '10.1.0.0/24, fd00::/64', role: 'secondary' };
+const WITH_OTHERS = 'it has ovn-k8s-cni-overlay in a list with other plugins; leave it alone in the definition';
 /** Why OVN-Kubernetes or multus refuses a definition `tenants/data`; undefined: both accept it. */
 describe('definitions that are refused', () => {
   const byOvn: [string, object, string | undefined][] = [
-    [
-      'a localnet with all fields',
-      { ...OVN, vlanID: 4095, mtu: 9000, subnets: '10.1.0.0/24, fd00::/64', role: 'secondary' },
-      undefined,
-    ],
+    ['a localnet with all fields', FULL, undefined],
     [
       'no netAttachDefName',
       { ...OVN, netAttachDefName: undefined },
-      'netAttachDefName is missing; it must be "tenants/data"',
+      `netAttachDefName is missing; it must be "${NAME}"`,
     ],
     ['no name', UNNAMED, 'the name of the network is missing'],
     ['the name default', { ...OVN, name: 'default' }, 'the network name "default" is reserved'],
     ['an unknown topology', { ...OVN, topology: 'ring' }, 'the topology "ring" is not supported'],
-    [
-      'no topology: the default network, whatever the names',
-      { ...UNNAMED, topology: '', netAttachDefName: 'x' },
-      undefined,
-    ],
+    ['no topology: the default network', { ...UNNAMED, topology: '', netAttachDefName: 'x' }, undefined],
     ['localnet with the role primary', { ...OVN, role: 'primary' }, 'localnet does not allow the role "primary"'],
     ['another role', { ...L2, role: 'main' }, 'the role "main" is neither primary nor secondary'],
     ['ipam', { ...OVN, ipam: { type: 'host-local' } }, 'ipam is not supported; use subnets'],
@@ -91,16 +71,12 @@ describe('definitions that are refused', () => {
     ['a VLAN id as text', { ...OVN, vlanID: '100' }, 'vlanID: expected number, received string'],
     ['fields in another case, as in Go', { ...UNNAMED, NAME: 'data', VlanId: 100, Role: 'secondary' }, undefined],
     [
-      'a field twice: the last one counts',
+      'a field twice, of which the last counts',
       { ...OVN, NetAttachDefName: 'a/b' },
-      'netAttachDefName is "a/b" and must be "tenants/data"',
+      `netAttachDefName is "a/b" and must be "${NAME}"`,
     ],
     ['a list of one without a name', { plugins: [OVN] }, 'the list of plugins has no name'],
-    [
-      'a list with others',
-      { name: 'data', plugins: [OVN, { type: 'tuning' }] },
-      'it has ovn-k8s-cni-overlay in a list with other plugins; leave it alone in the definition',
-    ],
+    ['a list with others', { name: 'data', plugins: [OVN, { type: 'tuning' }] }, WITH_OTHERS],
     ['a list and a type', { ...OVN, plugins: [OVN] }, 'it has both a type and a list of plugins'],
   ];
   for (const [what, config, why] of byOvn) {
@@ -161,11 +137,8 @@ describe('classification of networks', () => {
   it('is for a primary network only of OVN-Kubernetes with that role', () => {
     const isPrimary = (config: unknown) => isPrimaryNetwork(nadFacts(nad(config)));
     assert.equal(isPrimary({ ...OVERLAY, role: 'primary' }), true);
-    assert.deepEqual([{ ...OVERLAY, role: 'secondary' }, { type: 'ovs', role: 'primary' }, '{'].map(isPrimary), [
-      false,
-      false,
-      false,
-    ]);
+    for (const config of [{ ...OVERLAY, role: 'secondary' }, { type: 'ovs', role: 'primary' }, '{'])
+      assert.equal(isPrimary(config), false);
   });
 
   it('accepts the API’s own definition, and one without a configuration', () => {

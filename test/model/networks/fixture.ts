@@ -4,26 +4,14 @@ import type { ResolvedNetwork } from '../../../model/networks/resolve.ts';
 
 export const EAST = 'physnet.plumbline.dev/east';
 
+const REQUIRED = { role: 'secondary', affinity: 'required' } as const;
+
 /** A required secondary interface on the physnet east. */
 export function network(more: Partial<Extract<ResolvedNetwork, { kind: 'physnet' }>> = {}): ResolvedNetwork {
-  return {
-    kind: 'physnet',
-    physnet: 'east',
-    name: 'net1',
-    role: 'secondary',
-    network: 'ns/east',
-    affinity: 'required',
-    ...more,
-  };
+  return { ...REQUIRED, kind: 'physnet', physnet: 'east', name: 'net1', network: 'ns/east', ...more };
 }
 
-export const TUNNEL: ResolvedNetwork = {
-  kind: 'tunnel',
-  name: 'net2',
-  role: 'secondary',
-  network: 'ns/over',
-  affinity: 'required',
-};
+export const TUNNEL: ResolvedNetwork = { ...REQUIRED, kind: 'tunnel', name: 'net2', network: 'ns/over' };
 export const BRIDGE: ResolvedNetwork = { ...TUNNEL, kind: 'none', name: 'net3', network: 'ns/bridge' };
 
 /** A definition with this configuration. */

@@ -1,12 +1,7 @@
 import assert from 'node:assert/strict';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { parseBridgeMappings, parseConfiguredContext } from '../../../model/networks/context.ts';
-import {
-  NetworkMapError,
-  networkMapFor,
-  overlayNetworkMap,
-  parseNetworkMap,
-} from '../../../model/networks/network-map.ts';
+import { networkMapFor, overlayNetworkMap, parseNetworkMap } from '../../../model/networks/network-map.ts';
 import type { NodeNetworks } from '../../../model/networks/reach.ts';
 
 const host = CpuSet.parse('0-3');
@@ -24,11 +19,8 @@ describe('the network map', () => {
       { nodeSelector: { rack: 'a', dpu: '' }, tunnel: { numaNodes: [0, 2] } },
     ]);
     assert.deepEqual(show(networkMapFor(some, { rack: 'a' }, host)), { foo: '1', baz: '1-3' });
-    assert.deepEqual(show(networkMapFor(some, { rack: 'a', dpu: '' }, host)), {
-      foo: '1',
-      baz: '1-3',
-      '(tunnel)': '0,2',
-    });
+    const both = { foo: '1', baz: '1-3', '(tunnel)': '0,2' };
+    assert.deepEqual(show(networkMapFor(some, { rack: 'a', dpu: '' }, host)), both);
     assert.equal(networkMapFor(some, { rack: 'b' }, host), undefined);
   });
 
@@ -43,59 +35,39 @@ describe('the network map', () => {
     ['a physnet without numaNodes', { physnets: { foo: {} } }, /physnets\.foo\.numaNodes/],
     ['-1, which means unknown', { physnets: { foo: { numaNodes: [-1] } } }, /numaNodes\.0: .*-1 means unknown/],
     ['an unknown key', { physnet: {} }, /physnet/],
-    [
-      'a physnet that JavaScript hides',
-      JSON.parse('{"physnets":{"__proto__":{"numaNodes":[0]}}}'),
-      /physnets: .*__proto__/,
-    ],
+    ['a physnet that JavaScript hides', JSON.parse('{"physnets":{"__proto__":{}}}'), /physnets: .*__proto__/],
     ['a label that JavaScript hides', JSON.parse('{"nodeSelector":{"__proto__":"x"}}'), /nodeSelector: .*__proto__/],
   ];
-  for (const [what, data, says] of malformed) {
-    it(`refuses ${what}`, () => {
-      assert.throws(
-        () => parseNetworkMap(data),
-        (error) => error instanceof NetworkMapError && says.test(error.message),
-      );
-    });
-  }
+  for (const [what, data, message] of malformed)
+    it(`refuses ${what}`, () => assert.throws(() => parseNetworkMap(data), { name: 'NetworkMapError', message }));
 
   it('refuses a NUMA node that the host does not have, and two entries for one network', () => {
-    const lacking = parseNetworkMap({ physnets: { bar: { numaNodes: [4] } } });
-    assert.throws(
-      () => networkMapFor(lacking, {}, host),
-      /NUMA node 4 of physnet bar is not on this host, which has 0-3/,
-    );
-    const huge = parseNetworkMap({ tunnel: { numaNodes: [2 ** 40] } });
-    assert.throws(() => networkMapFor(huge, {}, host), NetworkMapError);
-    const twice = parseNetworkMap([{ physnets: { a: { numaNodes: [0] } } }, { physnets: { a: { numaNodes: [0] } } }]);
-    assert.throws(() => networkMapFor(twice, {}, host), /two entries for this node name physnet a/);
-    const tunnels = parseNetworkMap([{ tunnel: { numaNodes: [0] } }, { tunnel: { numaNodes: [0] } }]);
-    assert.throws(() => networkMapFor(tunnels, {}, host), /two entries for this node name the tunnel/);
+    const [onA, onTunnel] = [{ physnets: { a: { numaNodes: [0] } } }, { tunnel: { numaNodes: [0] } }];
+    for (const [map, message] of [
+      [{ physnets: { bar: { numaNodes: [4] } } }, /NUMA node 4 of physnet bar is not on this host, which has 0-3/],
+      [{ tunnel: { numaNodes: [2 ** 40] } }, /of the tunnel is not on this host/],
+      [[onA, onA], /two entries for this node name physnet a/],
+      [[onTunnel, onTunnel], /two entries for this node name the tunnel/],
+    ] as const)
+      assert.throws(() => networkMapFor(parseNetworkMap(map), {}, host), { name: 'NetworkMapError', message });
   });
 
   it('H4: overrides discovery for each network, and reports the drift', () => {
-    const discovered = {
-      physnets: new Map([
-        ['a', CpuSet.of([0])],
-        ['b', CpuSet.of([1])],
-      ]),
-      tunnel: CpuSet.of([1]),
-    };
+    const physnets = new Map(['a', 'b'].map((name, cell) => [name, CpuSet.of([cell])]));
+    const discovered = { physnets, tunnel: CpuSet.of([1]) };
     const overlay = (map: object) => {
       const { networks, drift } = overlayNetworkMap(discovered, networkMapFor(parseNetworkMap(map), {}, host));
       return [
         show(networks),
-        drift.map(({ physnet, mapped, discovered: cells }) => `${physnet}: ${mapped} over ${cells}`),
+        ...drift.map(({ physnet, mapped, discovered: of }) => `${physnet}: ${mapped} over ${of}`),
       ];
     };
-    assert.deepEqual(
-      overlay({ physnets: { b: { numaNodes: [0] }, c: { numaNodes: [2] } }, tunnel: { numaNodes: [1] } }),
-      [{ a: '0', b: '0', c: '2', '(tunnel)': '1' }, ['b: 0 over 1', 'c: 2 over undefined']],
-    );
-    assert.deepEqual(overlay({ tunnel: { numaNodes: [0] } }), [
-      { a: '0', b: '1', '(tunnel)': '0' },
-      ['undefined: 0 over 1'],
-    ]);
+    const mapped = { b: { numaNodes: [0] }, c: { numaNodes: [2] } };
+    const all = { a: '0', b: '0', c: '2', '(tunnel)': '1' };
+    const both = overlay({ physnets: mapped, tunnel: { numaNodes: [1] } });
+    assert.deepEqual(both, [all, 'b: 0 over 1', 'c: 2 over undefined']);
+    const moved = { a: '0', b: '1', '(tunnel)': '0' };
+    assert.deepEqual(overlay({ tunnel: { numaNodes: [0] } }), [moved, 'undefined: 0 over 1']);
     assert.equal(overlayNetworkMap(discovered, undefined).networks, discovered);
   });
 });
@@ -107,21 +79,11 @@ describe('the context of networks', () => {
       ignored.push(`${pair} ${why}`),
     );
     assert.equal(mappings.map(({ physnet, bridge }) => `${physnet}=${bridge}`).join(), 'a=br-a,e=f:g,x=br-a');
-    assert.deepEqual(ignored, [
-      'b maps nothing',
-      ':br-c maps nothing',
-      'd: maps nothing',
-      'a:br-d is the second for its physnet',
-    ]);
+    const nothing = ['b', ':br-c', 'd:'].map((pair) => `${pair} maps nothing`);
+    assert.deepEqual(ignored, [...nothing, 'a:br-d is the second for its physnet']);
     assert.deepEqual(parseBridgeMappings('b'), []);
     const { bridgePhysnets } = parseConfiguredContext({ bridgeMappings: 'a:br-a,e:f:g,x:br-a' });
-    assert.deepEqual(
-      [...bridgePhysnets],
-      [
-        ['br-a', 'a'],
-        ['f:g', 'e'],
-      ],
-    );
+    assert.deepEqual(Object.fromEntries(bridgePhysnets), { 'br-a': 'a', 'f:g': 'e' });
   });
 
   it('is configured by an operator', () => {

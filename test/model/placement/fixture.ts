@@ -8,7 +8,7 @@ import {
   preparedHost,
 } from '../../../model/placement/needs.ts';
 import { placeOnFit } from '../../../model/placement/place.ts';
-import type { RefusalReason } from '../../../model/placement/refusal.ts';
+import type { Refusal } from '../../../model/placement/refusal.ts';
 import { unfitShape } from '../../../model/placement/verdict.ts';
 import { container, pod } from '../kubelet/fixture.ts';
 
@@ -69,7 +69,5 @@ export function place(
   assumed: readonly PlacementNeeds[] = [],
 ): ReturnType<typeof placeOnFit> {
   const unfit = unfitShape(wanted, host, 'count-check');
-  if (unfit === undefined) return placeOnFit(wanted, host, assumed);
-  const { kind, text, detail } = unfit;
-  return { outcome: 'refused', refusal: { reason: kind as RefusalReason, text, detail, resource: 'other' } };
+  return (unfit as Refusal | undefined) ?? placeOnFit(wanted, host, assumed);
 }

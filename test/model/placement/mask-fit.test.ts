@@ -16,17 +16,8 @@ const host = (online: string, usable = online, pinsVMs?: boolean): MaskHost => (
   usable: CpuSet.parse(usable),
   pinsVMs,
 });
-const vm = (
-  mask: string | undefined,
-  more: { readonly fix?: string; readonly spec?: object; readonly cores?: number } = {},
-) =>
-  maskedVmOf({
-    metadata: {
-      annotations: { ...(mask !== undefined && { [MASK]: mask }), ...(more.fix !== undefined && { [FIX]: more.fix }) },
-    },
-    spec: { domain: { cpu: { cores: more.cores ?? 2 } }, ...more.spec },
-    vcpusUnknown: false,
-  });
+const vm = (annotations: Record<string, string>, spec: object = {}) =>
+  maskedVmOf({ metadata: { annotations }, spec: { domain: { cpu: { cores: 2 } }, ...spec }, vcpusUnknown: false });
 const surveyed = (name: string, of: MaskHost | undefined, labels: Record<string, string> = {}): SurveyedNode => ({
   name,
   host: of,
@@ -36,15 +27,11 @@ const request = (mask: string, fixMismatch = false) => ({ mask: parseMask(mask),
 describe('a CPU mask on a host', () => {
   const cases: [string, ReturnType<typeof fitMask>, object][] = [
     [
-      'fits if each vCPU has a CPU that is usable',
+      'fits if each vCPU has a usable CPU',
       fitMask(request('2:3-9'), host('0-9', '2-4')),
       { fits: true, fellBack: false },
     ],
-    [
-      'falls back to all CPUs if the user allows that',
-      fitMask(request('2:10', true), host('0-9')),
-      { fits: true, fellBack: true },
-    ],
+    ['falls back to all CPUs if allowed', fitMask(request('2:10', true), host('0-9')), { fits: true, fellBack: true }],
     [
       'does not fit if a vCPU has no usable CPU',
       fitMask(request('2:3-4'), host('0-9', '2,5-7')),
@@ -76,17 +63,18 @@ describe('a CPU mask on all nodes', () => {
     );
 
   it('is none of a VM without a mask, or whose mask pins nothing', () => {
-    assert.equal(vm(undefined), undefined);
-    assert.equal(vm('all:all'), undefined);
+    assert.deepEqual([vm({}), vm({ [MASK]: 'all:all' })], [undefined, undefined]);
   });
 
   it('has a verdict on each node that the VM may run on', () => {
     const silent = 'silent: no-report, the node does not report its topology';
     const lacks = 'small: host-cpus, ';
-    const all = outcomes(vm('2:3')) ?? [];
+    const mask = { [MASK]: '2:3' };
+    const on = (zone: string) => ({ nodeSelector: { zone } });
+    const all = outcomes(vm(mask)) ?? [];
     assert.ok(all[0]?.startsWith(lacks), all[0]);
     assert.deepEqual(all.slice(1), ['large: fits', silent]);
-    assert.deepEqual(outcomes(vm('2:3', { fix: 'true', spec: { nodeSelector: { zone: 'a' } } })), ['small: fits']);
-    assert.deepEqual(outcomes(vm('2:3', { spec: { nodeSelector: { zone: 'c' } } })), [silent]);
+    assert.deepEqual(outcomes(vm({ ...mask, [FIX]: 'true' }, on('a'))), ['small: fits']);
+    assert.deepEqual(outcomes(vm(mask, on('c'))), [silent]);
   });
 });

@@ -15,8 +15,8 @@ const HANGING: Partial<HostReport> = {
 };
 /** The CPUs and NUMA nodes of a placement, or why there is none. */
 function outcomeOf(placement: Placement): string {
-  if (placement.outcome === 'refused') return placement.refusal.reason;
-  if (placement.outcome === 'unpredictable') return `unpredictable: ${placement.reason}`;
+  if ('kind' in placement) return placement.kind;
+  if ('unpredictable' in placement) return `unpredictable: ${placement.unpredictable}`;
   return `${placement.containers.map(({ cpus }) => `${cpus}`).join(' ')} on ${placement.cells}`;
 }
 /** The same for a pod of so many CPUs that requires these physnets. */
@@ -29,29 +29,24 @@ function at(
   const required = networks.map((name) => physnet(name));
   return outcomeOf(place(needs('a', cpus, required, more), node(changes)));
 }
+const owned = (podUID: string, cpus: string) => ({ podUID, container: 'compute', cpus });
 const ONE_OFFLINE = {
   cells: [REPORT.cells[0]!, { id: 1, cpus: '8-14' }],
   cores: [...REPORT.cores.slice(0, 7), '14'],
   offline: '15',
 };
 const UNEVEN = [...REPORT.cores.slice(0, 7), '14', '15'];
-const BUSY_EAST = [{ podUID: 'x', container: 'c', cpus: '2-7' }];
+const busy = (cpus: string) => ({ assignments: [{ podUID: 'x', container: 'c', cpus }] });
+const BUSY_EAST = busy('2-7');
+const PREFERRING = needs('a', 8, [physnet('east', 'preferred')]);
 const passthrough = { spansCells: true };
 describe('networks', () => {
   const cases: readonly [string, string, string][] = [
     ['a required physnet moves the VM to its node', at(4, ['west']), '8-11 on 1'],
     ['a physnet that the node lacks is refused', at(4, ['ghost']), 'no-such-network'],
     ['a physnet without a known NUMA node has no effect', at(4, ['vague']), '2-5 on 0'],
-    [
-      'the affinity preferred never refuses',
-      outcomeOf(place(needs('a', 8, [physnet('east', 'preferred')]), node())),
-      '8-15 on 1',
-    ],
-    [
-      'a full local node is refused, even if the remote one is free',
-      at(2, ['east'], { assignments: BUSY_EAST }),
-      'network-elsewhere',
-    ],
+    ['the affinity preferred never refuses', outcomeOf(place(PREFERRING, node())), '8-15 on 1'],
+    ['a full local node is refused, though the remote one is free', at(2, ['east'], BUSY_EAST), 'network-elsewhere'],
     ['two distant physnets are refused for a guest with one NUMA node', at(2, ['east', 'west']), 'cannot-split'],
     [
       'two physnets are refused for a spanning guest that may be put on one NUMA node',
@@ -70,6 +65,8 @@ describe('networks', () => {
 });
 describe('CPUs', () => {
   const plain = { cpuManager: { policy: 'static' } };
+  const split = { reserved: '6,8' };
+  const whole = { wholeCores: true };
   const cases: readonly [string, string, string][] = [
     ['an unpadded launcher is accepted on a plain static node', at(3, [], plain), '2-4 on 0'],
     [
@@ -78,35 +75,16 @@ describe('CPUs', () => {
       ' on ',
     ],
     ['unreserved CPUs on which the virtual switch polls are refused', at(2, [], { pmdCPUs: '3' }), 'polled-cpus'],
-    [
-      'reserved CPUs that split a core leave the whole cores',
-      at(2, [], { reserved: '6,8' }, { wholeCores: true }),
-      '0-1 on 0',
-    ],
+    ['reserved CPUs that split a core leave the whole cores', at(2, [], split, whole), '0-1 on 0'],
     [
       'reserved CPUs that split a core are refused where CPUs are distributed across NUMA nodes',
-      at(
-        2,
-        [],
-        {
-          reserved: '6,8',
-          cpuManager: {
-            policy: 'static',
-            options: { 'full-pcpus-only': 'true', 'distribute-cpus-across-numa': 'true' },
-          },
-        },
-        { wholeCores: true },
-      ),
+      at(2, [], { ...split, cpuManager: HANGING.cpuManager! }, whole),
       'split-reservation',
     ],
-    [
-      'reserved CPUs that split a core are refused as a hang where the pod would cause one',
-      at(22, [], HANGING),
-      'hangs-kubelet',
-    ],
+    ['the same is refused as a hang where the pod would cause one', at(22, [], HANGING), 'hangs-kubelet'],
     [
       'CPUs that the kubelet would give twice, because cores differ in size, are refused',
-      at(2, [], { ...plain, cores: UNEVEN, assignments: [{ podUID: 'x', container: 'c', cpus: '2' }] }),
+      at(2, [], { ...plain, cores: UNEVEN, ...busy('2') }),
       'uneven-cores',
     ],
     ['a host with an offline thread is refused, with the CPU', at(2, [], ONE_OFFLINE), 'offline-threads'],
@@ -119,15 +97,13 @@ describe('reserved CPUs 0-1 of the cores 0,32 and 1,33', () => {
     node({ cells: [{ id: 0, cpus: '0-63' }], cores, reserved: '0-1', physnets: [], tunnel: undefined, assignments });
 
   it('pods of 4 CPUs fill the other 30 cores', () => {
-    const assignments: { podUID: string; container: string; cpus: string }[] = [];
+    const assignments: ReturnType<typeof owned>[] = [];
     for (;;) {
       const placement = place(needs(`${assignments.length}`, 4, [], { wholeCores: true }), split(assignments));
-      if (placement.outcome !== 'admitted') break;
-      const cpus = `${placement.containers[0]?.cpus}`;
-      assignments.push({ podUID: `${assignments.length}`, container: 'compute', cpus });
+      if (!('containers' in placement)) break;
+      assignments.push(owned(`${assignments.length}`, `${placement.containers[0]?.cpus}`));
     }
-    assert.equal(assignments.length, 15);
-    assert.equal(assignments[0]?.cpus, '2-3,34-35');
+    assert.deepEqual([assignments.length, assignments[0]?.cpus], [15, '2-3,34-35']);
     assert.equal(assignments.at(-1)?.cpus, '30-31,62-63');
   });
 });
@@ -155,7 +131,7 @@ describe('34 NUMA nodes, of which two have CPUs', () => {
   for (const [title, placement, expected] of rows) it(title, () => assert.equal(outcomeOf(placement), expected));
 });
 describe('pods in flight', () => {
-  const lastFour = { assignments: [{ podUID: 'x', container: 'c', cpus: '2-11' }] };
+  const lastFour = busy('2-11');
 
   it('the last four CPUs are promised once', () => {
     assert.equal(outcomeOf(place(needs('a', 4), node(lastFour))), '12-15 on 1');
@@ -171,15 +147,14 @@ describe('pods in flight', () => {
 
   it('a pod is refused if its required place depends on the order of admission', () => {
     // A pod in flight without networks takes east’s last cores if it comes first, so east cannot be promised.
-    const busy = { assignments: [{ podUID: 'x', container: 'c', cpus: '2-5' }] };
-    assert.equal(outcomeOf(place(needs('b', 2, [physnet('east')]), node(busy), [needs('a', 2)])), 'network-elsewhere');
-    const later = place(needs('b', 2), node(busy), [needs('a', 2, [physnet('east')])]);
+    const host = node(busy('2-5'));
+    assert.equal(outcomeOf(place(needs('b', 2, [physnet('east')]), host, [needs('a', 2)])), 'network-elsewhere');
+    const later = place(needs('b', 2), host, [needs('a', 2, [physnet('east')])]);
     assert.equal(outcomeOf(later), 'in-flight');
   });
 });
 
 const SINGLE = { topologyManager: { policy: 'single-numa-node' } };
-const owned = (podUID: string, cpus: string) => ({ podUID, container: 'compute', cpus });
 /** NUMA node 0 has 2-7 free and NUMA node 1 has 8-15. If both are equally good, the kubelet takes the lower one. */
 const SIX_TWO = [needs('a', 2), needs('b', 8)];
 describe('lost places', () => {
@@ -195,10 +170,9 @@ describe('lost places', () => {
 
   it('are lost with and without the ended pods', () => {
     const host = node({ ...SINGLE, assignments: [owned('x', '2-7'), owned('y', '8-11')] });
-    const pods = [needs('a', 2), needs('b', 8)];
-    assert.deepEqual([...lostPlaces(host, pods, new Set(['y']))], ['b']);
-    assert.deepEqual([...lostPlaces(host, [needs('c', 6), ...pods], new Set(['y']))], ['b']);
-    assert.deepEqual([...lostPlaces(host, [needs('c', 6), needs('a', 2)], new Set(['x', 'y']))], []);
+    const lost = (pods: PlacementNeeds[], ...gone: string[]) => [...lostPlaces(host, pods, new Set(gone))].join();
+    assert.deepEqual([lost(SIX_TWO, 'y'), lost([needs('c', 6), ...SIX_TWO], 'y')], ['b', 'b']);
+    assert.equal(lost([needs('c', 6), needs('a', 2)], 'x', 'y'), '');
   });
 
   it('are looked for among the first eight pods, and the first two on a host with more than four NUMA nodes', () => {
@@ -208,15 +182,9 @@ describe('lost places', () => {
       const cells = Array.from({ length: count }, (_, id) => ({ id, cpus: `${8 * id}-${8 * id + 7}` }));
       return node({ ...SINGLE, cells, cores, assignments: [owned('x', `16-${8 * count - 1}`)] });
     };
-    assert.deepEqual([...lostPlaces(cellsOf(4), pods, new Set())], ['q']);
-    assert.deepEqual([...lostPlaces(cellsOf(5), pods.slice(5), new Set())], []);
-    assert.deepEqual(
-      [...lostPlaces(cellsOf(5), [needs('a', 10), needs('b', 10), needs('c', 10)], new Set())],
-      ['a', 'b'],
-    );
-    assert.deepEqual(
-      [...lostPlaces(cellsOf(4), [needs('a', 10), needs('b', 10), needs('c', 10)], new Set())],
-      ['a', 'b', 'c'],
-    );
+    const lost = (cells: number, of: PlacementNeeds[]) => [...lostPlaces(cellsOf(cells), of, new Set())].join();
+    const large = ['a', 'b', 'c'].map((uid) => needs(uid, 10));
+    assert.deepEqual([lost(4, pods), lost(5, pods.slice(5))], ['q', '']);
+    assert.deepEqual([lost(5, large), lost(4, large)], ['a,b', 'a,b,c']);
   });
 });

@@ -118,46 +118,27 @@ export class World {
     const uid = `pod-${this.pods.length}`;
     const of = KINDS[kind % KINDS.length]!(uid);
     const slow = kind % 2 === 1;
-    this.pods.push({
-      uid,
-      needs: of,
-      slow,
-      version: 1,
-      assumedAt: 0,
-      endsBefore: 0,
-      dropped: false,
-      admitted: false,
-      ended: false,
-    });
+    const state = { version: 1, assumedAt: 0, endsBefore: 0, dropped: false, admitted: false, ended: false };
+    this.pods.push({ uid, needs: of, slow, ...state });
     this.#tell(this.pods.at(-1)!);
   }
 
   /** The scheduler asks about a waiting pod, and takes one of the returned nodes or fails anyway. */
   schedule(which: number, most: number, pick: number, fails: boolean): void {
-    const waiting = this.pods.filter(({ node, assumed, ended }) => !node && !assumed && !ended);
-    const pod = waiting[which % Math.max(1, waiting.length)];
+    const pod = this.#pick(which, ({ node, assumed, ended }) => !node && !assumed && !ended);
     if (!pod) return;
     const places = new Map<string, Place>();
     for (let i = 0; i < this.nodes.length && places.size < most; i++) {
       const node = this.nodes[(pick + i) % this.nodes.length]!;
       const held = this.reservations.assumedOn(node.name, pod.uid).map((reservation) => reservation.pod);
       const verdict = judgeHost(pod.needs, node.heard, held, 'refuse');
-      const gone = this.#goneFrom(node);
-      const after =
-        gone.size > 0 && alignsOrRefuses(node.heard)
-          ? judgeHost(pod.needs, withoutPods(node.heard, gone), held, 'refuse')
-          : verdict;
-      if (verdict.fits && after.fits) places.set(node.name, { cpus: verdict.cpus, score: 0 });
+      const after = alignsOrRefuses(node.heard) ? withoutPods(node.heard, this.#goneFrom(node)) : node.heard;
+      if (verdict.fits && judgeHost(pod.needs, after, held, 'refuse').fits)
+        places.set(node.name, { cpus: verdict.cpus, score: 0 });
     }
     const expires = this.now + reservationSeconds(pod.slow, DEFAULT_RESERVATION_SECONDS);
-    this.reservations.reserve({
-      namespace: 'default',
-      uid: pod.uid,
-      pod: pod.needs,
-      places,
-      version: String(pod.version),
-      expires,
-    });
+    const made = { namespace: 'default', uid: pod.uid, pod: pod.needs, version: String(pod.version) };
+    this.reservations.reserve({ ...made, places, expires });
     const chosen = [...places.keys()][pick % Math.max(1, places.size)];
     if (chosen !== undefined && !fails) {
       this.promised++;
@@ -170,14 +151,12 @@ export class World {
   }
 
   bind(which: number): void {
-    const assumed = this.pods.filter((pod) => pod.assumed !== undefined);
-    const pod = assumed[which % Math.max(1, assumed.length)];
+    const pod = this.#pick(which, ({ assumed }) => assumed !== undefined);
     if (pod) this.#bind(pod);
   }
 
   nominate(which: number): void {
-    const assumed = this.pods.filter((pod) => pod.assumed !== undefined && pod.nominated === undefined);
-    const pod = assumed[which % Math.max(1, assumed.length)];
+    const pod = this.#pick(which, ({ assumed, nominated }) => assumed !== undefined && nominated === undefined);
     if (!pod) return;
     pod.nominated = pod.assumed!;
     this.#tell(pod);
@@ -185,9 +164,13 @@ export class World {
 
   /** The binding of a pod fails, and the scheduler withdraws the nomination if it wrote one. */
   fail(which: number): void {
-    const assumed = this.pods.filter((pod) => pod.assumed !== undefined);
-    const pod = assumed[which % Math.max(1, assumed.length)];
+    const pod = this.#pick(which, ({ assumed }) => assumed !== undefined);
     if (pod) this.#giveUp(pod);
+  }
+
+  #pick(which: number, isMeant: (pod: WorldPod) => boolean): WorldPod | undefined {
+    const pods = this.pods.filter(isMeant);
+    return pods[which % Math.max(1, pods.length)];
   }
 
   /** The scheduler restarts: it forgets its pods and writes nothing about them. */
@@ -215,8 +198,7 @@ export class World {
 
   /** A kubelet admits one of its pods, which must fit on suitable CPUs. */
   admit(which: number): void {
-    const bound = this.pods.filter(({ node, admitted, ended }) => node && !admitted && !ended);
-    const pod = bound[which % Math.max(1, bound.length)];
+    const pod = this.#pick(which, ({ node, admitted, ended }) => node !== undefined && !admitted && !ended);
     if (!pod) return;
     const node = this.#node(pod.node!);
     const admission = node.kubelet.admit(node.state, pod.needs.request);
@@ -236,7 +218,7 @@ export class World {
   report(which: number): void {
     const node = this.nodes[which % this.nodes.length]!;
     const assignments = [...node.state.assignments].flatMap(([podUID, containers]) =>
-      [...containers].map(([container, cpus]) => ({ podUID, container, cpus: cpus.toString() })),
+      [...containers].map(([container, cpus]) => ({ podUID, container, cpus: `${cpus}` })),
     );
     node.reports.push({ assignments, ends: node.ends });
   }
@@ -261,8 +243,7 @@ export class World {
    * worse: a pod in flight then gets the NUMA node that became free, and another pod for that node fits nowhere.
    */
   end(which: number): void {
-    const able = this.pods.filter(({ ended }) => !ended);
-    const pod = able[which % Math.max(1, able.length)];
+    const pod = this.#pick(which, ({ ended }) => !ended);
     if (!pod) return;
     this.#end(pod);
     if (pod.node !== undefined && which % 2 === 0) this.#reportNow(this.nodes.indexOf(this.#node(pod.node)));
@@ -283,9 +264,8 @@ export class World {
   #evictLost(): void {
     for (const node of this.nodes) {
       const { name, heard } = node;
-      const bound = this.reservations
-        .assumedOn(name)
-        .filter(({ kind, places }) => kind === 'bound' && places.get(name)?.cpus);
+      const assumed = this.reservations.assumedOn(name);
+      const bound = assumed.filter(({ kind, places }) => kind === 'bound' && places.get(name)?.cpus);
       const needsInOrder = bound.map(({ pod }) => pod);
       for (const uid of lostPlaces(heard, needsInOrder, this.#goneFrom(node))) {
         const pod = this.pods.find((pod) => pod.uid === uid)!;

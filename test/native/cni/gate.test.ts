@@ -22,8 +22,7 @@ describe('the CNI plugin at its limits', () => {
       return `${begun}${'x'.repeat(size - begun.length - 2)}"}`;
     };
     assert.equal((await gate.call({ conf: sized(MIB) })).code, 0);
-    const { code, json } = await gate.call({ conf: sized(MIB + 1) });
-    assert.deepEqual([code, json()['code']], [1, 5]);
+    assert.deepEqual((await gate.outcome({ conf: sized(MIB + 1) })).slice(0, 2), [1, 5]);
   });
 
   it('passes on a delegate’s answer of 1 MiB, and no byte more', async () => {
@@ -103,11 +102,8 @@ describe('the CNI plugin at its limits', () => {
         answer = text;
         const result = await gate.call({ conf: gated, traced: true });
         assert.equal(result.json()['msg'], message);
-        assert.equal(
-          result.waits.some(({ ranOut }) => ranOut),
-          waits,
-          JSON.stringify(result.waits),
-        );
+        const ranOut = result.waits.some((wait) => wait.ranOut);
+        assert.equal(ranOut, waits, JSON.stringify(result.waits));
       });
     }
   });

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
-import { syncBuiltinESMExports } from 'node:module';
+import { renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { mock } from 'node:test';
 import {
@@ -10,7 +9,7 @@ import {
   type Reading,
 } from '../../../node-agent/assignments/checkpoint.ts';
 import { Guard } from '../../../node-agent/lifecycle/duty.ts';
-import { recordingLogger, tempDirectories } from '../support.ts';
+import { messagesOf, recordingLogger, replaceFile, tempDirectories, useVirtualClock } from '../support.ts';
 
 const V2 =
   '{"policyName":"static","defaultCpuSet":"0-1,6-7","entries":{"uid-b":{"c":"4-5"},"uid-a":{"y":"3","x":"2"}},"checksum":1}';
@@ -23,56 +22,34 @@ function v4(data: object, top: object = {}): string {
 
 describe('cpu_manager_state', () => {
   it('v2: reads entries by pod uid and container, in ascending order', () => {
-    const { policy, defaultCpus, entries, owned } = parseCheckpoint(V2);
-    assert.equal(policy, 'static');
-    assert.equal(defaultCpus.toString(), '0-1,6-7');
-    assert.deepEqual(
-      entries.map(({ podUID, container, cpus }) => `${podUID}/${container}=${cpus}`),
-      ['uid-a/x=2', 'uid-a/y=3', 'uid-b/c=4-5'],
-    );
-    assert.equal(owned.toString(), '2-5');
+    const { policy, defaultCpus, owned } = parseCheckpoint(V2);
+    assert.deepEqual([policy, `${defaultCpus}`, `${owned}`], ['static', '0-1,6-7', '2-5']);
+    assert.deepEqual(displayed(V2), ['uid-a/x=2', 'uid-a/y=3', 'uid-b/c=4-5']);
   });
 
+  const state = (more: object) => JSON.stringify({ policyName: 'static', defaultCpuSet: '0', ...more });
+  const one = (cpus: string) => ({ u: { c: cpus } });
+  const OLDER = { policyName: 'static', defaultCpuSet: '0-1', entries: {} };
+  const odd = '"entries":{"__proto__":{"constructor":"2"}},"podEntries":{"__proto__":"3"}}';
   const forms: [string, string, string][] = [
     ['no entries', '{"policyName":"none","defaultCpuSet":"","checksum":2}', ''],
-    ['a container on the shared pool', '{"policyName":"static","defaultCpuSet":"0-3","entries":{"u":{"c":""}}}', ''],
-    [
-      'names that others choose',
-      '{"policyName":"static","defaultCpuSet":"0","entries":{"__proto__":{"constructor":"2"}},"podEntries":{"__proto__":"3"}}',
-      '__proto__/=3 __proto__/constructor=2',
-    ],
-    ['v3, the whole pod', '{"policyName":"static","defaultCpuSet":"0","podEntries":{"u":{"cpuSet":"1-2"}}}', 'u/=1-2'],
-    ['v3, another case', '{"policyName":"static","defaultCpuSet":"0","podEntries":{"u":{"cpuset":"1"}}}', 'u/=1'],
-    ['v3, plain', '{"policyName":"static","defaultCpuSet":"0","podEntries":{"u":"1"}}', 'u/=1'],
-    [
-      'v3, pod and containers',
-      '{"policyName":"static","defaultCpuSet":"0","entries":{"u":{"c":"1"}},"podEntries":{"u":"1-2"}}',
-      'u/=1-2 u/c=1',
-    ],
-    ['v4, without data', '{"policyName":"static","defaultCpuSet":"0","data":"","entries":{"u":{"c":"1"}}}', 'u/c=1'],
-    ['v4, containers', v4({ entries: { u: { c: '1' } } }), 'u/c=1'],
-    ['v4, the whole pod', v4({ podEntries: { u: { cpuSet: '1-4' } }, entries: { u: { c: '1-2' } } }), 'u/=1-4 u/c=1-2'],
-    [
-      'v4, with the baselines of resizes',
-      v4({ entries: { u: { c: '1-4' } }, baselines: { u: { c: { baseline: '1-2' } } } }),
-      'u/c=1-4',
-    ],
+    ['a container on the shared pool', state({ entries: one('') }), ''],
+    ['names that others choose', state({}).replace('}', `,${odd}`), '__proto__/=3 __proto__/constructor=2'],
+    ['v3, the whole pod', state({ podEntries: { u: { cpuSet: '1-2' } } }), 'u/=1-2'],
+    ['v3, another case', state({ podEntries: { u: { cpuset: '1' } } }), 'u/=1'],
+    ['v3, plain', state({ podEntries: { u: '1' } }), 'u/=1'],
+    ['v3, pod and containers', state({ entries: one('1'), podEntries: { u: '1-2' } }), 'u/=1-2 u/c=1'],
+    ['v4, without data', state({ data: '', entries: one('1') }), 'u/c=1'],
+    ['v4, containers', v4({ entries: one('1') }), 'u/c=1'],
+    ['v4, the whole pod', v4({ podEntries: { u: { cpuSet: '1-4' } }, entries: one('1-2') }), 'u/=1-4 u/c=1-2'],
+    ['v4, with baselines', v4({ entries: one('1-4'), baselines: { u: { c: { baseline: '1-2' } } } }), 'u/c=1-4'],
     ['v4, null instead of no entries', v4({ entries: null, podEntries: null, baselines: null }), ''],
-    [
-      'v4, whose data replace what an older kubelet would read',
-      v4({ entries: { u: { c: '1' } } }, { policyName: 'static', defaultCpuSet: '0-1', entries: {} }),
-      'u/c=1',
-    ],
+    ['v4, whose data replace what an older kubelet would read', v4({ entries: one('1') }, OLDER), 'u/c=1'],
     ['an unknown number or plain text', v4({ generation: 3, note: 'x' }, { dataChecksum: 5, note: 'y' }), ''],
   ];
-  for (const [name, text, expected] of forms) {
-    it(name, () => {
-      const displayed = parseCheckpoint(text).entries.map(
-        ({ podUID, container, cpus }) => `${podUID}/${container}=${cpus}`,
-      );
-      assert.equal(displayed.join(' '), expected);
-    });
-  }
+  const displayed = (text: string) =>
+    parseCheckpoint(text).entries.map(({ podUID, container, cpus }) => `${podUID}/${container}=${cpus}`);
+  for (const [name, text, expected] of forms) it(name, () => assert.equal(displayed(text).join(' '), expected));
 
   it('refuses more containers than a report can name, before it reads any CPU set', () => {
     const file = (count: number, cpus: string) => {
@@ -83,7 +60,7 @@ describe('cpu_manager_state', () => {
     assert.equal(parseCheckpoint(file(2048, '8191')).entries.length, 2048);
   });
 
-  const state = (more: object) => JSON.stringify({ policyName: 'static', defaultCpuSet: '0', ...more });
+  const LATER = /^unknown format at podSets: a field of a later version of the kubelet$/;
   const wrong: [string, string, RegExp][] = [
     ['nothing', '', /^torn: it is empty$/],
     ['one character', '{', /^torn: its 1 characters are not complete JSON$/],
@@ -96,11 +73,7 @@ describe('cpu_manager_state', () => {
     ['a container without a CPU set', state({ entries: { u: { c: 1 } } }), /at entries.u.c: not a CPU set$/],
     ['an invalid CPU list', state({ entries: { u: { c: '1-x' } } }), /entries.u.c/],
     ['a pod without a CPU set', state({ podEntries: { u: { mem: '1' } } }), /at podEntries.u: it has no CPU set$/],
-    [
-      'owners in a field of a later version',
-      state({ podSets: { u: { cpuSet: '1-2' } } }),
-      /^unknown format at podSets: a field of a later version of the kubelet$/,
-    ],
+    ['owners in a field of a later version', state({ podSets: { u: { cpuSet: '1-2' } } }), LATER],
     ['v4, an incomplete text', JSON.stringify({ data: '{"policyName":"static"' }), /^torn: its 22 characters/],
     ['v4, a text without content', JSON.stringify({ data: '{}' }), /^unknown format at data\.policyName: /],
     ['v4, a text that is no object', JSON.stringify({ data: '[]' }), /^unknown format at data: /],
@@ -116,82 +89,65 @@ describe('cpu_manager_state', () => {
 const stateOf = (cpus: string) =>
   JSON.stringify({ policyName: 'static', defaultCpuSet: cpus, entries: {}, checksum: 1 });
 
-/** Each test is one turn of the event loop, in which no event of the directory arrives. */
 describe('the kubelet’s checkpoint without events', () => {
   const temp = tempDirectories();
+  const clock = useVirtualClock(10);
   let directory: string;
   let file: string;
-  let now: number;
-  let readings: { reading: Reading<Checkpoint>; at: number }[];
+  let readings: string[];
   let logged: ReturnType<typeof recordingLogger>;
   let stop: AbortController;
 
   beforeEach(() => {
-    directory = join(temp(), 'kubelet');
-    mkdirSync(directory);
+    directory = temp();
     file = join(directory, 'cpu_manager_state');
-    now = 10_000;
     readings = [];
     logged = recordingLogger();
     stop = new AbortController();
-    mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
-    mock.method(performance, 'now', () => now);
   });
-  afterEach(() => {
-    stop.abort();
-    mock.timers.reset();
-    mock.reset();
-    syncBuiltinESMExports();
-  });
+  afterEach(() => stop.abort());
 
-  const follow = () =>
-    new CheckpointSource({
-      directory,
-      log: logged.log,
-      onReading: (reading, at) => readings.push({ reading, at }),
-    }).follow(new Guard(), stop.signal);
-  const pass = (milliseconds: number) => {
-    now += milliseconds;
-    mock.timers.tick(milliseconds);
+  const follow = () => {
+    const onReading = ({ value, problem }: Reading<Checkpoint>, at: number) =>
+      readings.push(`${at} ${value?.defaultCpus} ${problem === undefined}`);
+    new CheckpointSource({ directory, log: logged.log, onReading }).follow(new Guard(), stop.signal);
   };
-  const write = (text: string) => {
-    writeFileSync(`${file}.new`, text);
-    renameSync(`${file}.new`, file);
+  /** In one turn of the event loop, in which no event of the directory arrives. */
+  const pass = (seconds: number) => {
+    clock.seconds += seconds;
+    mock.timers.tick(seconds * 1000);
   };
-  const displayed = () =>
-    readings.map(({ reading, at }) => `${at} ${reading.value?.defaultCpus} ${reading.problem === undefined}`);
-  const messages = () => logged.lines.map(({ level, msg }) => `${level} ${msg}`);
 
   it('is read at the start, and again within ten seconds of a change, until the end', () => {
-    write(stateOf('0-3'));
+    replaceFile(file, stateOf('0-3'));
     follow();
-    assert.deepEqual(displayed(), ['10000 0-3 true']);
-    write(stateOf('0-2'));
-    pass(9999);
+    assert.deepEqual(readings, ['10000 0-3 true']);
+    replaceFile(file, stateOf('0-2'));
+    pass(9);
     assert.equal(readings.length, 1);
     pass(1);
-    assert.deepEqual(displayed(), ['10000 0-3 true', '20000 0-2 true']);
-    write(stateOf('0-1'));
+    assert.deepEqual(readings, ['10000 0-3 true', '20000 0-2 true']);
+    replaceFile(file, stateOf('0-1'));
     stop.abort();
-    pass(10_000);
+    pass(10);
     assert.equal(readings.length, 2);
-    assert.deepEqual(messages(), []);
+    assert.deepEqual(logged.lines, []);
   });
 
   it('is unreadable at first and after a removal: reported once with the next step, and the last value is kept', () => {
     follow();
-    pass(15_000);
-    assert.deepEqual(displayed(), ['10000 undefined false']);
-    assert.deepEqual(messages(), ['40 cpu_manager_state unusable; keeping the last known assignments']);
+    pass(15);
+    assert.deepEqual(readings, ['10000 undefined false']);
+    assert.deepEqual(messagesOf(logged), ['40 cpu_manager_state unusable; keeping the last known assignments']);
     assert.match(String(logged.lines[0]?.['reason']), /^cannot read .*cpu_manager_state: ENOENT/);
     assert.equal(logged.lines[0]?.['hint'], 'the kubelet writes it; check the mount of its directory');
-    write(stateOf('0-3'));
-    pass(5000);
+    replaceFile(file, stateOf('0-3'));
+    pass(5);
     renameSync(file, `${file}.away`);
-    pass(10_000);
-    pass(10_000);
+    pass(10);
+    pass(10);
     renameSync(`${file}.away`, file);
-    pass(10_000);
-    assert.deepEqual(displayed().slice(1), ['30000 0-3 true', '40000 0-3 false', '60000 0-3 true']);
+    pass(10);
+    assert.deepEqual(readings.slice(1), ['30000 0-3 true', '40000 0-3 false', '60000 0-3 true']);
   });
 });

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
-import { type PodWithMemory, readMemoryState } from '../../../node-agent/assignments/memory-checkpoint.ts';
+import type { PodResources } from '../../../kube/kubelet-api/gen/pod-resources.ts';
+import { readMemoryState } from '../../../node-agent/assignments/memory-checkpoint.ts';
+import { podResourcesOf } from '../../support/pod-resources.ts';
 
 const GI = 2 ** 30;
 type Block = readonly [type: string, gibibytes: number, ...nodes: number[]];
@@ -15,6 +17,8 @@ const node = (id: number, blocks = 0, used: Readonly<Record<string, number>> = {
 };
 const blocks = (list: readonly Block[]) =>
   list.map(([type, size, ...numaAffinity]) => ({ numaAffinity, type, size: size * GI }));
+const mapped = <From, To>(items: Readonly<Record<string, From>>, map: (item: From) => To) =>
+  Object.fromEntries(Object.entries(items).map(([key, item]) => [key, map(item)]));
 const file = (
   nodes: readonly ReturnType<typeof node>[],
   entries: Record<string, Record<string, readonly Block[]>> = {},
@@ -23,35 +27,24 @@ const file = (
   JSON.stringify({
     policyName: 'Static',
     machineState: Object.fromEntries(nodes),
-    entries: Object.fromEntries(
-      Object.entries(entries).map(([uid, containers]) => [
-        uid,
-        Object.fromEntries(Object.entries(containers).map(([name, list]) => [name, blocks(list)])),
-      ]),
-    ),
+    entries: mapped(entries, (containers) => mapped(containers, blocks)),
     checksum: 1,
     ...changes,
   });
-const pod = (containers: Record<string, readonly Block[]>): PodWithMemory => ({
-  containers: Object.entries(containers).map(([name, list]) => ({
-    name,
-    memory: list.map(([memoryType, size, ...nodes]) => ({
-      memoryType,
-      size: size * GI,
-      topology: { nodes: nodes.map((ID) => ({ ID })) },
-    })),
-  })),
-});
+const pod = (containers: Record<string, readonly Block[]>): PodResources => {
+  const memoryOf = ([memoryType, size, ...nodes]: Block) => {
+    return { memoryType, size: size * GI, topology: { nodes: nodes.map((ID) => ({ ID })) } };
+  };
+  const list = Object.entries(containers).map(([name, ofContainer]) => ({ name, memory: ofContainer.map(memoryOf) }));
+  return podResourcesOf({ containers: list });
+};
 /** `blocks group memory pages` of each NUMA node. */
-const brief = (text: string, pods: readonly PodWithMemory[], podsWithCpus: readonly string[] = []) => {
+const brief = (text: string, pods: readonly PodResources[], podsWithCpus: readonly string[] = []) => {
   const { cells, problem } = readMemoryState(text, pods, new Set(podsWithCpus));
-  return (
-    problem ??
-    [...cells].map(
-      ([id, { blocks: count, group, free }]) =>
-        `${id}: ${count} ${group} ${free['memory']! / GI} ${free['hugepages-1Gi']! / GI}`,
-    )
-  );
+  const texts = [...cells].map(([id, { blocks: count, group, free }]) => {
+    return `${id}: ${count} ${group} ${free['memory']! / GI} ${free['hugepages-1Gi']! / GI}`;
+  });
+  return problem ?? texts;
 };
 
 describe('the state of the memory manager', () => {
@@ -61,42 +54,25 @@ describe('the state of the memory manager', () => {
   ];
   const used = [node(0, 2, { memory: 2, 'hugepages-1Gi': 4 }), node(1)];
   const wide = [node(0, 1, { memory: 16 }, [0, 1]), node(1, 1, { memory: 4 }, [0, 1])];
-  const states: [string, string, PodWithMemory[], string[]][] = [
-    ['of a node without pods', file([node(0), node(1)]), [], ['0: 0 0 16 8', '1: 0 1 16 8']],
+  const two = [node(0, 4, { memory: 4, 'hugepages-1Gi': 8 })];
+  const WIDE = { compute: [['memory', 20, 0, 1]] } as const;
+  const split = [node(0, 1, { memory: 16 }, [0, 1]), node(1, 2, { memory: 5 })];
+  const EQUAL = file(two, { u: { compute: VM }, v: { compute: VM } });
+  const GONE = { compute: [['hugepages-2Mi', 1, 0]] } as const;
+  const EMPTY = ['0: 0 0 16 8', '1: 0 1 16 8'];
+  const states: [string, string, PodResources[], string[]][] = [
+    ['of a node without pods', file([node(0), node(1)]), [pod({ other: [] })], EMPTY],
     ['with a VM', file(used, { u: { compute: VM } }), [pod({ compute: VM })], ['0: 2 0 14 4', '1: 0 1 16 8']],
-    [
-      'with a VM on two NUMA nodes',
-      file(wide, { u: { compute: [['memory', 20, 0, 1]] } }),
-      [pod({ compute: [['memory', 20, 1, 0]] })],
-      ['0: 1 0-1 0 8', '1: 1 0-1 12 8'],
-    ],
+    ['with a VM on two NUMA nodes', file(wide, { u: WIDE }), [pod(WIDE)], ['0: 1 0-1 0 8', '1: 1 0-1 12 8']],
     [
       'with a block on two NUMA nodes, of which another pod has made one a group of its own',
-      file([node(0, 1, { memory: 16 }, [0, 1]), node(1, 2, { memory: 5 })], {
-        u: { compute: [['memory', 20, 0, 1]] },
-        v: { compute: [['memory', 1, 1]] },
-      }),
-      [pod({ compute: [['memory', 20, 0, 1]] }), pod({ compute: [['memory', 1, 1]] })],
+      file(split, { u: WIDE, v: { compute: [['memory', 1, 1]] } }),
+      [pod({ compute: [['memory', 20, 1, 0]] }), pod({ compute: [['memory', 1, 1]] })],
       ['0: 1 0-1 0 8', '1: 2 1 11 8'],
     ],
-    [
-      'after a VM ended, which the kubelet releases at the next admission',
-      file(used, { u: { compute: VM } }),
-      [],
-      ['0: 0 0 16 8', '1: 0 1 16 8'],
-    ],
-    [
-      'after a VM ended whose page size the node has no longer',
-      file([node(0, 1)], { u: { compute: [['hugepages-2Mi', 1, 0]] } }),
-      [],
-      ['0: 0 0 16 8'],
-    ],
-    [
-      'with one of two equal VMs',
-      file([node(0, 4, { memory: 4, 'hugepages-1Gi': 8 })], { u: { compute: VM }, v: { compute: VM } }),
-      [pod({ compute: VM }), pod({ other: [] })],
-      ['0: 2 0 14 4'],
-    ],
+    ['after a VM ended, as at the next admission', file(used, { u: { compute: VM } }), [], EMPTY],
+    ['after a VM ended whose page size the node has no longer', file([node(0, 1)], { u: GONE }), [], EMPTY.slice(0, 1)],
+    ['with one of two equal VMs', EQUAL, [pod({ compute: VM })], ['0: 2 0 14 4']],
     [
       'with an init container that ended and keeps what the others do not use',
       file([node(0, 2, { memory: 3 })], { u: { init: [['memory', 1, 0]], compute: [['memory', 2, 0]] } }),
@@ -108,46 +84,25 @@ describe('the state of the memory manager', () => {
   for (const [what, text, pods, expected] of states)
     it(`is read ${what}`, () => assert.deepEqual(brief(text, pods), expected));
 
+  const similar = file([node(0, 5, { memory: 5, 'hugepages-1Gi': 8 })], {
+    u: { compute: VM },
+    v: { compute: VM, init: [['memory', 1, 0]] },
+  });
   it('is read with two VMs that only their CPUs distinguish', () => {
-    const text = file([node(0, 5, { memory: 5, 'hugepages-1Gi': 8 })], {
-      u: { compute: VM },
-      v: { compute: VM, init: [['memory', 1, 0]] },
-    });
-    assert.deepEqual(brief(text, [pod({ compute: VM })], ['u']), ['0: 2 0 14 4']);
-    assert.deepEqual(brief(text, [pod({ compute: VM })], ['v']), ['0: 3 0 13 4']);
+    assert.deepEqual(brief(similar, [pod({ compute: VM })], ['u']), ['0: 2 0 14 4']);
+    assert.deepEqual(brief(similar, [pod({ compute: VM })], ['v']), ['0: 3 0 13 4']);
   });
 
   const whole = file(used, { u: { compute: VM } });
-  const problems: [string, string, PodWithMemory[], RegExp][] = [
+  const WHOLE_PODS = /podEntries: memory of pods as a whole \(pod-level managers\) is not predicted$/;
+  const OTHER = /the kubelet lists other memory: compute memory:/;
+  const problems: [string, string, PodResources[], RegExp][] = [
     ['torn', whole.slice(0, -20), [], /torn: its \d+ characters are not complete JSON/],
     ['of another version', JSON.stringify({ policyName: 'Static', state: '{}' }), [], /unknown format at machineState/],
-    [
-      'with memory of whole pods',
-      file([node(0)], {}, { podEntries: { u: {} } }),
-      [],
-      /podEntries: memory of pods as a whole \(pod-level managers\) is not predicted$/,
-    ],
-    [
-      'with a number as text',
-      whole.replace(/"free":\d+/, '"free":"1"'),
-      [],
-      /unknown format at machineState.0.memoryMap.memory.free/,
-    ],
-    [
-      'of containers with other memory than the kubelet lists',
-      whole,
-      [pod({ compute: [['memory', 3, 0]] })],
-      /the kubelet lists other memory: compute memory:/,
-    ],
-    [
-      'with pods that cannot be distinguished',
-      file([node(0, 5, { memory: 5, 'hugepages-1Gi': 8 })], {
-        u: { compute: VM },
-        v: { compute: VM, init: [['memory', 1, 0]] },
-      }),
-      [pod({ compute: VM })],
-      /pods that cannot be distinguished/,
-    ],
+    ['with memory of whole pods', file([node(0)], {}, { podEntries: { u: {} } }), [], WHOLE_PODS],
+    ['with a number as text', whole.replace(/"free":\d+/, '"free":"1"'), [], /at machineState.0.memoryMap.memory.free/],
+    ['of containers with other memory than the kubelet lists', whole, [pod({ compute: [['memory', 3, 0]] })], OTHER],
+    ['with pods that cannot be distinguished', similar, [pod({ compute: VM })], /pods that cannot be distinguished/],
   ];
   for (const [what, text, pods, problem] of problems) {
     it(`is not known from a file ${what}`, () => {

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { join } from 'node:path';
 import { mock } from 'node:test';
 import type { PodResourcesClient } from '../../../kube/kubelet-api/pod-resources-client.ts';
 import { KubeletApiError } from '../../../kube/kubelet-api/transport.ts';
@@ -7,7 +6,8 @@ import type { Reading } from '../../../node-agent/assignments/checkpoint.ts';
 import { type AnswerVerdict, PodResourcesSource } from '../../../node-agent/assignments/pod-resources-source.ts';
 import type { PodResourcesAnswer } from '../../../node-agent/assignments/view.ts';
 import { Guard } from '../../../node-agent/lifecycle/duty.ts';
-import { recordingLogger, tempDirectories, turns } from '../support.ts';
+import { podResourcesOf } from '../../support/pod-resources.ts';
+import { messagesOf, recordingLogger, tempDirectories, turns } from '../support.ts';
 
 describe('queries of the kubelet, in virtual time', () => {
   const temp = tempDirectories();
@@ -45,13 +45,8 @@ describe('queries of the kubelet, in virtual time', () => {
     mock.method(performance, 'now', () => now);
     mock.method(Math, 'random', () => 1);
     mock.timers.enable({ apis: ['setTimeout'] });
-    rounds = [];
-    limits = [];
-    verdict = 'later';
-    failure = undefined;
-    answering = Promise.resolve();
-    readings = [];
-    codes = [];
+    [rounds, limits, readings, codes] = [[], [], [], []];
+    [verdict, failure, answering] = ['later', undefined, Promise.resolve()];
     logged = recordingLogger();
     stop = new AbortController();
     const client = {
@@ -64,29 +59,16 @@ describe('queries of the kubelet, in virtual time', () => {
       },
       list: async (options: unknown) => {
         limits.push(options);
-        return [
-          {
-            namespace: 'ns',
-            name: 'vm',
-            containers: [{ name: 'compute', cpuIds: [2], devices: [], memory: [], dynamicResources: [] }],
-          },
-        ];
+        return [podResourcesOf({ namespace: 'ns', name: 'vm', containers: [{ name: 'compute', cpuIds: [2] }] })];
       },
     } as unknown as PodResourcesClient;
-    const kubeletDir = temp();
-    const deps: ConstructorParameters<typeof PodResourcesSource>[0] = {
-      client,
-      kubeletDir,
-      socketPath: join(kubeletDir, 'pod-resources/kubelet.sock'),
-      podsWithCpus: () => new Set(),
-      log: logged.log,
-      onReading: (reading, startedAt) => {
-        readings.push({ reading, startedAt: startedAt - START });
-        return verdict;
-      },
-      onFailure: (code) => codes.push(code),
+    const onReading = (reading: Reading<PodResourcesAnswer>, startedAt: number) => {
+      readings.push({ reading, startedAt: startedAt - START });
+      return verdict;
     };
-    source = new PodResourcesSource(deps, new Guard(), stop.signal);
+    const onFailure = (code: string) => codes.push(code);
+    const deps = { client, kubeletDir: temp(), podsWithCpus: () => new Set<string>(), log: logged.log };
+    source = new PodResourcesSource({ ...deps, onReading, onFailure }, new Guard(), stop.signal);
     source.follow();
     await pass(1);
   });
@@ -96,7 +78,6 @@ describe('queries of the kubelet, in virtual time', () => {
     mock.reset();
   });
 
-  const messages = () => logged.lines.map(({ level, msg }) => `${level} ${msg}`);
   const FAILED = '40 querying the kubelet failed; keeping the last answer and retrying';
 
   it('come once at the start, with a deadline, and again after a request', async () => {
@@ -111,15 +92,12 @@ describe('queries of the kubelet, in virtual time', () => {
     assert.equal(startedAt, 0);
     assert.equal(reading?.problem, undefined);
     assert.equal(reading?.value?.allocatable.toString(), '2-3');
-    assert.deepEqual(
-      reading.value.listed.map(({ container, cpus }) => [container, cpus.toString()]),
-      [['compute', '2']],
-    );
+    assert.equal(reading.value.listed.map(({ container, cpus }) => `${container} ${cpus}`).join(), 'compute 2');
     source.refresh();
     source.refresh();
     await pass(20_000);
     assert.deepEqual(rounds, [0, 101]);
-    assert.deepEqual([messages(), codes], [[], []]);
+    assert.deepEqual([messagesOf(logged), codes], [[], []]);
   });
 
   const pauses: [AnswerVerdict, number][] = [
@@ -160,7 +138,7 @@ describe('queries of the kubelet, in virtual time', () => {
     source.refresh();
     await pass(1000);
     assert.deepEqual(codes, ['unavailable', 'unavailable', 'unavailable']);
-    assert.deepEqual(messages(), [FAILED]);
+    assert.deepEqual(messagesOf(logged), [FAILED]);
     const problem = (failure as Error).message;
     assert.equal(logged.lines[0]?.['reason'], problem);
     assert.equal(readings.length, 2);
@@ -172,7 +150,7 @@ describe('queries of the kubelet, in virtual time', () => {
     failure = undefined;
     await pass(10_000);
     assert.equal(readings.at(-1)?.reading.problem, undefined);
-    assert.deepEqual(messages(), [FAILED, FAILED, '30 recovered']);
+    assert.deepEqual(messagesOf(logged), [FAILED, FAILED, '30 recovered']);
   });
 
   it('end with the signal, also in the middle of a round', async () => {
@@ -192,6 +170,6 @@ describe('queries of the kubelet, in virtual time', () => {
     source.refresh();
     await pass(5000);
     assert.equal(rounds.length, 3);
-    assert.deepEqual([codes, messages(), readings.length], [[], [], length]);
+    assert.deepEqual([codes, messagesOf(logged), readings.length], [[], [], length]);
   });
 });

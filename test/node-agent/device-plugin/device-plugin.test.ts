@@ -1,16 +1,15 @@
 import assert from 'node:assert/strict';
 import { setMaxListeners } from 'node:events';
-import { readdirSync, renameSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { readdirSync, renameSync, rmSync, statSync, symlinkSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { KubeletApiError } from '../../../kube/kubelet-api/transport.ts';
 import type { CpuSet } from '../../../model/cpu-set.ts';
 import { DevicePlugin } from '../../../node-agent/device-plugin/device-plugin.ts';
 import type { BeforeStart } from '../../../node-agent/device-plugin/plugin-server.ts';
-import { advertisedResources, devicesOf, slotOf, socketName } from '../../../node-agent/device-plugin/resources.ts';
-import { silent } from '../../support/logger.ts';
+import { advertisedResources, devicesOf, slotOf, socketName } from '../../../node-agent/device-plugin/plugin-server.ts';
 import { FakeKubelet } from '../kubelet-stand-in.ts';
-import { eventually, recordingLogger, set, tempDirectories, useDuties } from '../support.ts';
+import { eventually, recordingLogger, replaceFile, set, tempDirectories, useDuties } from '../support.ts';
 
 const networks = { physnets: new Map([['physnet1', set('1')]]), tunnel: set('0-1') };
 const resources = advertisedResources(networks, 4);
@@ -23,6 +22,17 @@ let plugin: DevicePlugin;
 let logged: ReturnType<typeof recordingLogger>;
 let outcomes: string[];
 
+function createPlugin(): DevicePlugin {
+  const created = new DevicePlugin({
+    kubeletDir: kubelet.directory,
+    beforeStart: (...args) => beforeStart(...args),
+    log: logged.log,
+    onRegistration: (resource, outcome) => outcomes.push(`${resource} ${outcome}`),
+  });
+  created.advertise(resources);
+  return created;
+}
+
 /** Starts a device plugin; the kubelet does not run yet. */
 function setUp() {
   const temp = tempDirectories();
@@ -32,13 +42,7 @@ function setUp() {
     outcomes = [];
     kubelet = new FakeKubelet(temp());
     beforeStart = async () => {};
-    plugin = new DevicePlugin({
-      kubeletDir: kubelet.directory,
-      beforeStart: (...args) => beforeStart(...args),
-      log: logged.log,
-      onRegistration: (resource, outcome) => outcomes.push(`${resource} ${outcome}`),
-    });
-    plugin.advertise(resources);
+    plugin = createPlugin();
     stop = start(plugin);
   });
   afterEach(() => kubelet.stop());
@@ -56,23 +60,12 @@ describe('device plugin with a kubelet', () => {
   it('registers each resource; physnets and the tunnel require PreStartContainer', async () => {
     await kubelet.start();
     await registered();
-    assert.deepEqual(
-      kubelet.registrations.map(({ version, resourceName, options }) => [
-        version,
-        resourceName,
-        options?.preStartRequired,
-      ]),
-      [
-        ['v1beta1', NAMES[0], true],
-        ['v1beta1', NAMES[1], true],
-        ['v1beta1', NAMES[2], false],
-      ],
-    );
-    await eventually(() => outcomes.length === NAMES.length, 'each is counted');
-    assert.deepEqual(
-      outcomes,
-      NAMES.map((name) => `${name} registered`),
-    );
+    const texts = kubelet.registrations.map(({ version, resourceName, options }) => {
+      return `${version} ${resourceName} ${options?.preStartRequired}`;
+    });
+    assert.deepEqual(texts, [`v1beta1 ${NAMES[0]} true`, `v1beta1 ${NAMES[1]} true`, `v1beta1 ${NAMES[2]} false`]);
+    const counted = NAMES.map((name) => `${name} registered`);
+    await eventually(() => outcomes.join() === counted.join(), 'each is counted');
     const plugin = pluginOf(NAMES[0]!);
     assert.deepEqual(await plugin.options(), { preStartRequired: true, getPreferredAllocationAvailable: false });
     plugin.close();
@@ -142,10 +135,8 @@ describe('device plugin over time', () => {
       }
     })();
     await eventually(() => health.length === 1, 'the first list');
-    assert.deepEqual(
-      lists[0],
-      [0, 1, 2, 3].map((i) => [`tunnel-${i}`, [0, 1]]),
-    );
+    const all = [0, 1, 2, 3].map((i) => [`tunnel-${i}`, [0, 1]]);
+    assert.deepEqual(lists[0], all);
     const changed = { physnets: new Map([['physnet2', set('0')]]), tunnel: set('0-1') };
     plugin.advertise(advertisedResources(changed, 4, new Set([undefined])));
     await eventually(() => health.length === 2, 'the second');
@@ -174,14 +165,7 @@ describe('device plugin over time', () => {
     assert.notEqual(await starting, undefined, 'the kubelet gets the change, and asks again');
     before.close();
     beforeStart = async () => {};
-    const next = new DevicePlugin({
-      kubeletDir: kubelet.directory,
-      beforeStart: (...args) => beforeStart(...args),
-      log: silent,
-      onRegistration: () => {},
-    });
-    next.advertise(resources);
-    start(next);
+    start(createPlugin());
     await registered(2);
     const after = pluginOf(NAMES[0]!);
     assert.equal((await after.allocate([['physnet1-2']])).length, 1);
@@ -191,25 +175,15 @@ describe('device plugin over time', () => {
 
   const socketOf = (i: number) => join(kubelet.directory, 'device-plugins', kubelet.registrations[i]!.endpoint);
   const inodes = () => NAMES.map((_, i) => statSync(socketOf(i)).ino);
-  const losses: [what: string, why: string, act: () => Promise<void>][] = [
-    [
-      'another program replaces its socket',
-      'its socket was removed or replaced',
-      async () => {
-        writeFileSync(`${socketOf(0)}.tmp`, '');
-        renameSync(`${socketOf(0)}.tmp`, socketOf(0));
-      },
-    ],
-    [
-      'the kubelet ends its watch',
-      'the kubelet ended its watch',
-      async () => {
-        const watching = new AbortController();
-        const client = pluginOf(NAMES[0]!);
-        for await (const _devices of client.listAndWatch(watching.signal)) watching.abort();
-        client.close();
-      },
-    ],
+  const endWatch = async () => {
+    const watching = new AbortController();
+    const client = pluginOf(NAMES[0]!);
+    for await (const _devices of client.listAndWatch(watching.signal)) watching.abort();
+    client.close();
+  };
+  const losses: [what: string, why: string, act: () => unknown][] = [
+    ['its socket is replaced', 'its socket was removed or replaced', () => replaceFile(socketOf(0), '')],
+    ['the kubelet ends its watch', 'the kubelet ended its watch', endWatch],
   ];
   for (const [what, why, act] of losses) {
     it(`registers a resource again within five seconds when ${what}, and leaves the others as they are`, async () => {
@@ -237,17 +211,13 @@ describe('device plugin over time', () => {
     const socket = join(kubelet.directory, 'device-plugins/kubelet.sock');
     renameSync(socket, `${socket}.away`);
     symlinkSync(socket, socket);
-    await eventually(
-      () => logged.lines.some(({ reason }) => /ELOOP.*kubelet\.sock/.test(String(reason))),
-      'it says why',
-    );
+    const saysWhy = () => logged.lines.some(({ reason }) => /ELOOP.*kubelet\.sock/.test(String(reason)));
+    await eventually(saysWhy, 'it says why');
     assert.deepEqual(inodes(), before);
     renameSync(`${socket}.away`, socket);
     await eventually(() => logged.said('recovered'), 'recovered');
     assert.deepEqual([inodes(), kubelet.registrations.length], [before, NAMES.length], 'the same kubelet');
   });
-
-  const messages = () => logged.lines.map(({ level, msg }) => `${level} ${msg}`);
 
   it('tries again after a failed registration, which it counts and logs', async () => {
     const server = createServer((socket) => socket.destroy());
@@ -255,13 +225,12 @@ describe('device plugin over time', () => {
     server.listen(socket);
     await eventually(() => outcomes.length >= 2, 'two attempts');
     assert.deepEqual([...new Set(outcomes)], [`${NAMES[0]} failed`]);
-    const FAILED = '40 registering the device plugin failed; retrying';
-    assert.ok(messages().includes(FAILED));
+    assert.ok(logged.said('registering the device plugin failed; retrying'));
     server.close();
     rmSync(socket, { force: true });
     await kubelet.start();
     await registered();
-    await eventually(() => messages().includes('30 recovered'), 'recovered');
+    await eventually(() => logged.said('recovered'), 'recovered');
   });
 });
 
@@ -269,10 +238,7 @@ const PHYSNET = 'physnet.plumbline.dev/a';
 
 describe('the resources of a node', () => {
   it('are its physnets, its tunnel if it has one, and the one that opts pods into placement', () => {
-    const physnets = new Map([
-      ['a', set('1')],
-      ['b', set('')],
-    ]);
+    const physnets = new Map(Object.entries({ a: set('1'), b: set('') }));
     const displayed = (tunnel: CpuSet | undefined, down?: Set<string | undefined>) =>
       advertisedResources({ physnets, tunnel }, 3, down).map(
         ({ name, cells, slots, preStart, healthy }) => `${name} ${cells} ${slots} ${preStart} ${healthy}`,
@@ -302,14 +268,8 @@ describe('the resources of a node', () => {
   });
 
   it('find the index of their own devices only', () => {
-    const indexes: [string, number | undefined][] = [
-      ['a-0', 0],
-      ['a-1000000000', undefined],
-      ['a-01', undefined],
-      ['a-1x', undefined],
-      ['b-1', undefined],
-    ];
-    for (const [id, expected] of indexes) assert.equal(slotOf(PHYSNET, id), expected, id);
+    assert.deepEqual([slotOf(PHYSNET, 'a-0'), slotOf(PHYSNET, 'a-12')], [0, 12]);
+    for (const id of ['a-1000000000', 'a-01', 'a-1x', 'b-1']) assert.equal(slotOf(PHYSNET, id), undefined, id);
   });
 
   it('have short socket names that differ', () => {

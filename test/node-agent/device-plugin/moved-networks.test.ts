@@ -8,7 +8,7 @@ import { UNKNOWN_NETWORKS } from '../../../node-agent/networks/combine.ts';
 import { podResourcesOf } from '../../support/pod-resources.ts';
 import { vmiOwner } from '../../support/vmi-owner.ts';
 import { createFakeApi, type FakeApi } from '../api-stand-in.ts';
-import { eventually, twoCells as host, recordingLogger, set, useDuties } from '../support.ts';
+import { eventually, twoCells as host, messagesOf, recordingLogger, set, turns, useDuties } from '../support.ts';
 
 const EAST = 'physnet.plumbline.dev/east';
 const physnets = (cells: Record<string, string>, tunnel?: string): NodeNetworks => ({
@@ -30,28 +30,20 @@ describe('networks that move while pods run', () => {
 
   const holding = (name: string, cpus: string, resource = EAST): PodResources => {
     const devices = [{ resourceName: resource, deviceIds: ['0'] }];
-    return podResourcesOf({
-      name,
-      namespace: 'ns',
-      containers: [{ name: 'compute', cpuIds: set(cpus).toArray(), devices }],
-    });
+    const container = { name: 'compute', cpuIds: set(cpus).toArray(), devices };
+    return podResourcesOf({ name, namespace: 'ns', containers: [container] });
   };
-  const store = (name: string, more: object = {}) =>
-    api.objects.set(`/api/v1/namespaces/ns/pods/${name}`, {
-      apiVersion: 'v1',
-      kind: 'Pod',
-      metadata: { name, namespace: 'ns', uid: `uid-${name}`, ...more },
-      spec: { containers: [{ name: 'compute' }] },
-    });
+  const store = (name: string, more: object = {}) => {
+    const metadata = { name, namespace: 'ns', uid: `uid-${name}`, ...more };
+    const pod = { apiVersion: 'v1', kind: 'Pod', metadata, spec: { containers: [{ name: 'compute' }] } };
+    api.objects.set(`/api/v1/namespaces/ns/pods/${name}`, pod);
+  };
 
   beforeEach(() => {
     now = physnets({ east: '0' }, '0');
     pods = [holding('vm', '2-3')];
-    lists = 0;
-    failing = false;
-    isComplete = true;
+    [lists, failing, isComplete, notified] = [0, false, true, []];
     logged = recordingLogger();
-    notified = [];
     api = createFakeApi('worker-1');
     const list = async () => {
       lists++;
@@ -85,20 +77,15 @@ describe('networks that move while pods run', () => {
   /** Ends after the change was processed: the agent lists another pod after it. */
   const settled = async (looks: number) => {
     await eventually(() => lists >= looks, `${looks} looks`);
-    for (let i = 0; i < 10; i++) await new Promise((resolve) => setImmediate(resolve));
+    await turns();
   };
 
   it('a move to the other NUMA node records an Event on the launcher and on its VMI', async () => {
     store('vm', { labels: { 'kubevirt.io': 'virt-launcher' }, ownerReferences: [vmiOwner('firewall', 'v1')] });
     change(physnets({ east: '1' }, '0'));
     await eventually(() => notified.length === 2, 'both Events');
-    assert.deepEqual(
-      notified.map(({ target: { kind, name, namespace, uid } }) => [kind, namespace, name, uid]),
-      [
-        ['Pod', 'ns', 'vm', 'uid-vm'],
-        ['VirtualMachineInstance', 'ns', 'firewall', 'v1'],
-      ],
-    );
+    const targets = notified.map(({ target: { kind, name, namespace, uid } }) => `${kind} ${namespace}/${name} ${uid}`);
+    assert.deepEqual(targets, ['Pod ns/vm uid-vm', 'VirtualMachineInstance ns/firewall v1']);
     const { type, reason, message } = notified[0]!.event;
     assert.deepEqual([type, reason], ['Warning', 'NetworkMoved']);
     assert.equal(
@@ -118,12 +105,7 @@ describe('networks that move while pods run', () => {
   });
 
   it('pods that stay near, share CPUs, use another network or span NUMA nodes get no Event', async () => {
-    pods = [
-      holding('near', '4-5'),
-      holding('shared', ''),
-      holding('other', '2-3', 'example.com/nic'),
-      holding('wide', '2-5'),
-    ];
+    pods = [holding('near', '4-5'), holding('shared', ''), holding('other', '2-3', 'a/nic'), holding('wide', '2-5')];
     store('wide', { annotations: { [PLACEMENT_ANNOTATION]: '{"spansCells":true}' } });
     change(physnets({ east: '1' }, '0'));
     await settled(1);
@@ -135,8 +117,7 @@ describe('networks that move while pods run', () => {
     failing = true;
     change(physnets({ east: '1' }, '0'));
     await eventually(() => lists >= 2, 'the kubelet was asked');
-    const [first] = logged.lines;
-    assert.deepEqual([first?.level, first?.msg], [40, 'finding the pods of a moved network failed; retrying']);
+    assert.equal(messagesOf(logged)[0], '40 finding the pods of a moved network failed; retrying');
     failing = false;
     await eventually(() => notified.length === 1, 'it was asked again');
   });
@@ -145,10 +126,8 @@ describe('networks that move while pods run', () => {
     change(physnets({ east: '1' }, '0'));
     await eventually(() => notified.length === 1, 'the Event');
     assert.deepEqual([notified[0]?.target.name, notified[0]?.target.uid], ['vm', undefined]);
-    assert.deepEqual(
-      logged.lines.map(({ level, msg }) => `${level} ${msg}`),
-      ['40 reading a pod whose network moved failed', '40 network moved under a running pod'],
-    );
+    const UNREAD = '40 reading a pod whose network moved failed';
+    assert.deepEqual(messagesOf(logged), [UNREAD, '40 network moved under a running pod']);
   });
 
   it('a network that was on no NUMA node in particular moves to one', async () => {

@@ -3,7 +3,7 @@ import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import type { EventRecorder } from '../../../kube/events.ts';
 import type { LeaseObservation, LeaseState } from '../../../model/lease/observer.ts';
 import { announceHealth, announceWriters, HostDpuHealth } from '../../../node-agent/dpu-lease/health.ts';
-import { recordingLogger, testMetrics } from '../support.ts';
+import { messagesOf, recordingLogger, testMetrics } from '../support.ts';
 
 describe('the host of a DPU whose Lease has another writer', () => {
   it('says once that OVN-Kubernetes’ lease manager should be alone', async () => {
@@ -31,10 +31,7 @@ describe('the host of a DPU whose Lease has another writer', () => {
     }
     assert.deepEqual(events.length, 1);
     assert.match(events[0] ?? '', /^DPULeaseShared: ovnkube renews the DPU's Lease, too\. Use --dpu-lease observe/);
-    assert.deepEqual(
-      lines.map(({ msg }) => msg),
-      ['DPU lease has another writer'],
-    );
+    assert.deepEqual(messagesOf({ lines }), ['40 DPU lease has another writer']);
   });
 });
 
@@ -120,10 +117,7 @@ describe('the DPU health on the host', () => {
     host.flips.length = 0;
     // The last renewal was 10 s ago.
     await host.pass(60);
-    assert.deepEqual(
-      host.flips.map(({ ready, state }) => [ready, state]),
-      [[false, 'dead']],
-    );
+    assert.equal(host.flips.map(({ ready, state }) => `${ready} ${state}`).join(), 'false dead');
     const after = host.flips[0]!.at - (host.now - 70);
     assert.ok(after >= 40 && after <= 50, `noticed ${after} s after the last renewal`);
     assert.match(host.health.current().reason, /ovn-dpu-a was last renewed [-\d]+T[:\d]+Z; the limit is 40 s/);
@@ -197,12 +191,9 @@ describe('the DPU health on the host', () => {
 describe('reports of the DPU health', () => {
   it('record one Event for each change of state, and update the metrics at each check', async () => {
     const notified: string[] = [];
-    const events = {
-      record: (
-        { kind, name }: { kind: string; name: string },
-        event: { type: string; reason: string; message: string },
-      ) => void notified.push(`${kind}/${name} ${event.type} ${event.reason}: ${event.message}`),
-    } as unknown as EventRecorder;
+    const record: EventRecorder['record'] = ({ kind, name }, event) =>
+      void notified.push(`${kind}/${name} ${event.type} ${event.reason}: ${event.message}`);
+    const events = { record } as EventRecorder;
     const metrics = testMetrics();
     const announce = announceHealth({ nodeName: 'a', events, metrics, log: recordingLogger().log });
     const look = (state: LeaseState, ready: boolean, age?: number) =>

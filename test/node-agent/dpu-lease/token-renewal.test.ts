@@ -105,16 +105,9 @@ describe('the renewal of a DPU’s token', () => {
     chmodSync(file, 0o644);
     const before = readFileSync(file, 'utf8');
     await pass(1);
-    assert.deepEqual(requested, [
-      {
-        path: '/api/v1/namespaces/plumbline-dpu/serviceaccounts/worker-1/token',
-        body: {
-          apiVersion: 'authentication.k8s.io/v1',
-          kind: 'TokenRequest',
-          spec: { expirationSeconds: 86_400 },
-        },
-      },
-    ]);
+    const path = '/api/v1/namespaces/plumbline-dpu/serviceaccounts/worker-1/token';
+    const kind = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest' };
+    assert.deepEqual(requested, [{ path, body: { ...kind, spec: { expirationSeconds: 86_400 } } }]);
     const { issued, expires } = readTokenClaims(readFileSync(file, 'utf8').trim());
     assert.notEqual(readFileSync(file, 'utf8'), before);
     assert.equal(expires - issued, DAY);
@@ -124,32 +117,23 @@ describe('the renewal of a DPU’s token', () => {
     assert.ok(!JSON.stringify(logged.lines).includes('signature'), 'no token is logged');
   });
 
-  const cases: [
-    string,
-    { lifetime: number; age?: number },
-    { granted?: number },
-    duration: number,
-    renewals: number,
-  ][] = [
-    ['a one-day token past half of its life', { lifetime: DAY, age: DAY / 2 + 1 }, {}, 1, 1],
-    ['a new one-day token, up to half a day', { lifetime: DAY }, {}, DAY / 2 - 120, 0],
-    ['a new one-day token, over half a day', { lifetime: DAY }, {}, DAY / 2 + 120, 1],
-    ['a token for ten minutes', { lifetime: 600 }, {}, 1, 1],
-    ['an expired token', { lifetime: HOUR, age: 2 * HOUR }, {}, 1, 1],
-    ['a token for a year, over one day', { lifetime: 365 * DAY }, {}, DAY, 0],
-    ['one-day tokens over a week', { lifetime: HOUR }, {}, 7 * DAY, 14],
-    ['an API server that grants at most one hour, over 12 hours', { lifetime: HOUR }, { granted: HOUR }, 12 * HOUR, 24],
+  const cases: [string, lifetime: number, age: number, granted: number, duration: number, renewals: number][] = [
+    ['a one-day token past half of its life', DAY, DAY / 2 + 1, DAY, 1, 1],
+    ['a new one-day token, up to half a day', DAY, 0, DAY, DAY / 2 - 120, 0],
+    ['a new one-day token, over half a day', DAY, 0, DAY, DAY / 2 + 120, 1],
+    ['a token for ten minutes', 600, 0, DAY, 1, 1],
+    ['an expired token', HOUR, 2 * HOUR, DAY, 1, 1],
+    ['a token for a year, over one day', 365 * DAY, 0, DAY, DAY, 0],
+    ['one-day tokens over a week', HOUR, 0, DAY, 7 * DAY, 14],
+    ['an API server that grants at most one hour, over 12 hours', HOUR, 0, HOUR, 12 * HOUR, 24],
   ];
-  for (const [what, { lifetime, age }, options, duration, renewals] of cases) {
+  for (const [what, lifetime, age, granted, duration, renewals] of cases) {
     it(`${what}: renewed ${renewals} times`, async () => {
-      const { put, pass, requested, waits } = dpu(options);
+      const { put, pass, requested, waits } = dpu({ granted });
       put(lifetime, age);
       await pass(duration);
       assert.ok(Math.abs(requested.length - renewals) <= (renewals > 2 ? 1 : 0), `${requested.length} times`);
-      assert.ok(
-        waits.every((seconds) => seconds >= 1 && seconds <= 60),
-        'no timer is too long for Node.js, or none',
-      );
+      for (const seconds of waits) assert.ok(seconds >= 1 && seconds <= 60, `${seconds} s`);
     });
   }
 

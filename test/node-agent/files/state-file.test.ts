@@ -9,7 +9,6 @@ import {
   rmSync,
   statSync,
   symlinkSync,
-  unlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -101,27 +100,24 @@ describe('a state file', () => {
     assert.ok(!existsSync(path));
   });
 
-  /** What makes a file unreadable, and its end. */
-  const unreadable: Record<string, { readonly begin: () => void; readonly end: () => void }> = {
-    'a directory in its place (EISDIR)': { begin: () => mkdirSync(path), end: () => rmdirSync(path) },
-    'a FIFO': { begin: () => execFileSync('mkfifo', [path]), end: () => unlinkSync(path) },
-    'a symbolic link to itself (ELOOP)': { begin: () => symlinkSync(path, path), end: () => unlinkSync(path) },
-    'more content than it can have': {
-      begin: () => writeFileSync(path, ' '.repeat(MAX_BYTES + 1)),
-      end: () => unlinkSync(path),
-    },
-  };
-  for (const [fault, { begin, end }] of Object.entries(unreadable)) {
+  const unreadable: [fault: string, begin: () => void][] = [
+    ['a directory in its place (EISDIR)', () => mkdirSync(path)],
+    ['a FIFO', () => execFileSync('mkfifo', [path])],
+    ['a symbolic link to itself (ELOOP)', () => symlinkSync(path, path)],
+    ['more content than it can have', () => writeFileSync(path, ' '.repeat(MAX_BYTES + 1))],
+  ];
+  for (const [fault, begin] of unreadable) {
     it(`stays as it is, and is read again, with ${fault}`, async () => {
       begin();
       const before = readdirSync(dirname(path));
       const loads: unknown[] = [];
-      const file: StateFile<string> = loaded({ onLoaded: () => loads.push(stateOf(file)) });
+      const file = create();
+      file.load(stop.signal, () => loads.push(stateOf(file)));
       file.set('meanwhile');
       await time.pass(25);
       assert.deepEqual([stateOf(file), readdirSync(dirname(path)), loads], [['unread', 'meanwhile'], before, []]);
       assert.match(file.problem ?? '', new RegExp(path));
-      end();
+      rmSync(path, { recursive: true });
       writeFileSync(path, saved('before'));
       await time.pass(10);
       assert.deepEqual([onDisk(), loads, file.problem], [saved('meanwhile'), [['current', 'meanwhile']], undefined]);
@@ -182,7 +178,7 @@ describe('a state file', () => {
     await time.pass(10);
     assert.deepEqual([onDisk(), ...stateOf(file), file.problem], [saved('b'), 'current', 'b', undefined]);
     assert.deepEqual(messages(), ['writing a state file failed; retrying', 'recovered']);
-    unlinkSync(path);
+    rmSync(path);
     mkdirSync(join(path, 'full'), { recursive: true });
     file.set(undefined);
     assert.deepEqual(stateOf(file), ['unsaved', undefined]);
@@ -200,23 +196,20 @@ describe('a state file', () => {
       skipFor({ name: 'a file system to fill', install: 'run as root' }, this);
     }
     try {
-      let announced: string | undefined;
-      const onProblem = (_path: string, problem: string | undefined) => {
-        announced = problem;
-      };
-      const file = loaded({ onProblem });
+      const announced: (string | undefined)[] = [];
+      const file = loaded({ onProblem: (_path, problem) => announced.push(problem) });
       file.set('before');
       assert.throws(() => writeFileSync(join(disk, 'ballast'), Buffer.alloc(2 ** 20)), { code: 'ENOSPC' });
       const long = 'x'.repeat(8192);
       file.set(long);
       assert.match(file.problem ?? '', /ENOSPC/);
-      assert.equal(announced, file.problem);
+      assert.equal(announced.at(-1), file.problem);
       assert.deepEqual([onDisk(), ...stateOf(file)], [saved('before'), 'unsaved', long]);
       await time.pass(60);
-      unlinkSync(join(disk, 'ballast'));
+      rmSync(join(disk, 'ballast'));
       await time.pass(30);
       assert.deepEqual([onDisk(), ...stateOf(file)], [saved(long), 'current', long]);
-      assert.equal(announced, undefined);
+      assert.equal(announced.at(-1), undefined);
       assert.deepEqual(readdirSync(disk), ['value.json']);
     } finally {
       execFileSync('umount', [disk]);
@@ -230,7 +223,7 @@ describe('a state file', () => {
     rmdirSync(path);
     stop.abort();
     assert.deepEqual([onDisk(), ...stateOf(file)], [saved('a'), 'current', 'a']);
-    unlinkSync(path);
+    rmSync(path);
     mkdirSync(path);
     file.set('b');
     rmdirSync(path);

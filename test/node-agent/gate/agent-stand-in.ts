@@ -5,16 +5,14 @@ import { GateAnswers } from '../../../node-agent/gate/answers.ts';
 import { GateServer } from '../../../node-agent/gate/server.ts';
 import { eventually, recordingLogger, testMetrics } from '../support.ts';
 
+type Policy = ConstructorParameters<typeof GateAnswers>[0]['policy'];
 export type GateAgent = Awaited<ReturnType<typeof startGateAgent>>;
 
 export const READY: DpuWord = { ready: true, reason: 'its lease was renewed' };
 export const DEAD: DpuWord = { ready: false, reason: 'its lease ovn-dpu-a was last renewed 41 s ago' };
 
 /** The agent's real side of the gate. The test controls the DPU, Open vSwitch and the kubelet. */
-export async function startGateAgent(
-  socketPath: string,
-  policy: Partial<ConstructorParameters<typeof GateAnswers>[0]['policy']> = {},
-) {
+export async function startGateAgent(socketPath: string, policy: Partial<Policy> = {}) {
   const stopping = new AbortController();
   const logged = recordingLogger();
   const agent = {
@@ -41,11 +39,8 @@ export async function startGateAgent(
     hasDevice: (pod) => agent.hasDevice(pod),
     metrics: testMetrics(),
   });
-  const server = new GateServer({
-    socketPath,
-    answer: (question, caller) => answers.answer(question, caller),
-    log: logged.log,
-  });
+  const answer: GateAnswers['answer'] = (question, caller) => answers.answer(question, caller);
+  const server = new GateServer({ socketPath, answer, log: logged.log });
   const running = server.run(stopping.signal);
   await eventually(() => existsSync(socketPath), 'the agent listens');
   return agent;

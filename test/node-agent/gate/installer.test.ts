@@ -1,15 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import {
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { mock } from 'node:test';
 import { GateInstaller, gateProgram, removeGate } from '../../../node-agent/gate/installer.ts';
@@ -127,37 +118,26 @@ describe('the gate’s installer', () => {
     assert.deepEqual(removeGate({ confDir: join(confDir, 'none'), state, binDir }), []);
   });
 
-  const faults: [what: string, reason: RegExp, spoil: () => void, repair: () => void][] = [
+  const shell = (script: string) => execFileSync('sh', ['-ec', script], { cwd: join(places.confDir, '..') });
+  const newPrimary = `echo '${JSON.stringify({ ...OVN, mtu: 9000 })}' > new; mv new net.d/10-ovn.conf`;
+  const faults: [what: string, reason: RegExp, spoil: string, repair: string][] = [
     [
       'its directory cannot be read',
       /ELOOP.*net\.d/,
-      () => {
-        rmSync(places.confDir, { recursive: true });
-        symlinkSync(places.confDir, places.confDir);
-      },
-      () => {
-        rmSync(places.confDir);
-        mkdirSync(places.confDir);
-        write('10-ovn.conf', OVN);
-      },
+      'rm -r net.d; ln -s net.d net.d',
+      `rm net.d; mkdir net.d; ${newPrimary}`,
     ],
     [
       'the primary is a pipe',
       /10-ovn\.conf cannot be read: .*not a regular file/,
-      () => {
-        rmSync(conf('10-ovn.conf'));
-        execFileSync('mkfifo', [conf('10-ovn.conf')]);
-      },
-      () => write('10-ovn.conf', { ...OVN, mtu: 9000 }),
+      'rm net.d/10-ovn.conf; mkfifo net.d/10-ovn.conf',
+      newPrimary,
     ],
     [
       'its file cannot be written',
       /EISDIR.*00-multus-plumbline-gate\.json/,
-      () => {
-        rmSync(conf(OWN));
-        mkdirSync(conf(OWN));
-      },
-      () => rmSync(conf(OWN), { recursive: true }),
+      `rm net.d/${OWN}; mkdir net.d/${OWN}`,
+      `rmdir net.d/${OWN}`,
     ],
   ];
   for (const [what, reason, spoil, repair] of faults) {
@@ -166,11 +146,11 @@ describe('the gate’s installer', () => {
       // Each attempt to write causes events.
       run({ pace: 0.2 });
       await eventually(async () => (await installed()) === 1, 'installed');
-      spoil();
+      shell(spoil);
       const isSaid = () => logged.lines.some(({ reason: said }) => reason.test(String(said)));
       await eventually(isSaid, `it says why: ${JSON.stringify(logged.lines)}`, 10);
       assert.equal(await installed(), 0);
-      repair();
+      shell(repair);
       await eventually(async () => (await installed()) === 1, 'installed again', 10);
       assert.equal(own()['type'], 'plumbline-gate');
     });
@@ -178,9 +158,8 @@ describe('the gate’s installer', () => {
 
   it('fails with the reason if the image has no program', async () => {
     rmSync(shim);
-    const { signal } = new AbortController();
-    const deps = { ...places, shim, log: logged.log, metrics };
-    await assert.rejects(new GateInstaller(deps).run(signal), /the agent's image has no CNI plugin/);
+    const installer = new GateInstaller({ ...places, shim, log: logged.log, metrics });
+    await assert.rejects(installer.run(new AbortController().signal), /the agent's image has no CNI plugin/);
   });
 });
 

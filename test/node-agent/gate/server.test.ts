@@ -99,7 +99,7 @@ describe('the gate’s server', () => {
 
   it('closes connections beyond the limit at once and answers the others', async () => {
     await serve({ connections: 3 });
-    const connections = [connect(), connect(), connect()];
+    const connections = Array.from({ length: 3 }, connect);
     for (const { socket } of connections) socket.write(question());
     await eventually(() => callers.length === 3, 'asked');
     const beyond = connect();
@@ -120,14 +120,12 @@ describe('the gate’s server', () => {
     await eventually(() => beyond.closed, 'closed');
     assert.ok(connections.every(({ closed }) => !closed));
     for (const { socket } of connections) socket.destroy();
-    const ask = () => {
-      const connection = connect();
-      connection.socket.write(announce + 'x'.repeat(1024 * 1024));
-      return connection;
-    };
-    let next = ask();
+    let next = beyond;
     await eventually(() => {
-      if (next.closed) next = ask();
+      if (next.closed) {
+        next = connect();
+        next.socket.write(announce + 'x'.repeat(1024 * 1024));
+      }
       return callers.length === 2;
     }, 'what has gone has given its bytes back');
   });
@@ -138,13 +136,12 @@ describe('the gate’s server', () => {
     reader.read(bytes);
     let answered = 0;
     await serve({ bytes: reader.size }, () => void answered++);
-    const first = connect();
-    first.socket.write(bytes);
-    await eventually(() => answered === 1, 'the first is answered');
-    const second = connect();
-    second.socket.write(bytes);
-    await eventually(() => answered === 2 || second.closed, 'the second is read');
-    assert.deepEqual([answered, first.closed, second.closed], [2, false, false]);
+    const connections = [connect(), connect()];
+    for (const [i, connection] of connections.entries()) {
+      connection.socket.write(bytes);
+      await eventually(() => answered === i + 1 || connection.closed, 'it is read');
+    }
+    assert.deepEqual([answered, ...connections.map(({ closed }) => closed)], [2, false, false]);
   });
 });
 
@@ -154,15 +151,8 @@ const ENVIRONMENT = 'CNI_ARGS=a=b;c=d\0CNI_IFNAME=eth0\0nonsense\0EMPTY=\0';
 describe('the gate’s protocol: requests', () => {
   it('are read: verb, variables, configuration', () => {
     const question = read(`plumbline-gate/1 ADD ${ENVIRONMENT.length} 2\n${ENVIRONMENT}{}`);
-    assert.deepEqual(question, {
-      verb: 'ADD',
-      environment: new Map([
-        ['CNI_ARGS', 'a=b;c=d'],
-        ['CNI_IFNAME', 'eth0'],
-        ['EMPTY', ''],
-      ]),
-      conf: '{}',
-    });
+    const environment = new Map(Object.entries({ CNI_ARGS: 'a=b;c=d', CNI_IFNAME: 'eth0', EMPTY: '' }));
+    assert.deepEqual(question, { verb: 'ADD', environment, conf: '{}' });
   });
 
   it('allow each verb of CNI', () => {
@@ -190,22 +180,13 @@ describe('the gate’s protocol: requests', () => {
 });
 
 describe('the gate’s protocol: refusals', () => {
-  const parse = (frame: Buffer) => {
-    const newline = frame.indexOf(10);
-    const [, code, length] = /^deny (\d+) (\d+)$/.exec(frame.toString('latin1', 0, newline)) ?? [];
-    const text = frame.subarray(newline + 1);
-    assert.equal(text.length, Number(length));
-    return { code: Number(code), text: text.toString('utf8') };
-  };
-
-  it('have the code and the message with its length in bytes', () => {
-    assert.equal(denial({ code: 11, message: 'dé' }).toString(), 'deny 11 3\ndé');
-    assert.deepEqual(parse(denial({ code: 50, message: '' })), { code: 50, text: '' });
-  });
-
-  it('cut a message of more than 1500 bytes at a whole character', () => {
-    assert.equal(parse(denial({ code: 11, message: 'x'.repeat(1500) })).text.length, 1500);
-    assert.equal(parse(denial({ code: 11, message: 'x'.repeat(1501) })).text, 'x'.repeat(1500));
-    assert.equal(parse(denial({ code: 11, message: `xx${'€'.repeat(1000)}` })).text, `xx${'€'.repeat(499)}`);
-  });
+  for (const [label, message, text] of [
+    ['of a few characters are whole', 'dé', 'dé'],
+    ['may be empty', '', ''],
+    ['of 1500 bytes are whole', 'x'.repeat(1500), 'x'.repeat(1500)],
+    ['of more bytes are cut', 'x'.repeat(1501), 'x'.repeat(1500)],
+    ['are cut at a whole character', `xx${'€'.repeat(1000)}`, `xx${'€'.repeat(499)}`],
+  ] as const) {
+    it(label, () => assert.equal(String(denial({ code: 11, message })), `deny 11 ${Buffer.byteLength(text)}\n${text}`));
+  }
 });

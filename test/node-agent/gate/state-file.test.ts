@@ -6,14 +6,8 @@ import { NOTHING_OBSERVED } from '../../../model/lease/observer.ts';
 import { gateStateFile, observedLease, readObservedLease } from '../../../node-agent/gate/state-file.ts';
 import { recordingLogger, tempDirectories } from '../support.ts';
 
-const STATE = {
-  dpu: 'not-ready',
-  reason: 'its lease ran out',
-  status: true,
-  scope: 'all',
-  exempt: ['kube-system'],
-  at: 5,
-} as const;
+const POLICY = { status: true, scope: 'all', exempt: ['kube-system'] } as const;
+const STATE = { dpu: 'not-ready', reason: 'its lease ran out', ...POLICY, at: 5 } as const;
 const SEEN = { since: 10, renewTime: '2026-01-01T00:00:00.000000Z', changedAt: 12.5, changes: 3, answeredAt: 20.25 };
 
 describe('the gate’s state file', () => {

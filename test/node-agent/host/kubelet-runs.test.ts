@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { changedPages, freePageBytes } from '../../../node-agent/host/kernel-state.ts';
+import { changedPages, freePageBytes } from '../../../node-agent/host/host-facts.ts';
 import { KubeletRuns } from '../../../node-agent/host/kubelet-runs.ts';
 import { writeMachine } from '../../hardware/machine-fixture.ts';
 import { eventually, recordingLogger, tempDirectories, useDuties, writeTree } from '../support.ts';
@@ -29,6 +29,11 @@ describe('runs of the kubelet', () => {
     mkdirSync(dirname(join(root, SOCKET)), { recursive: true });
     writeFileSync(join(root, SOCKET), '');
   };
+  const follow = async () => {
+    kubeletStarts();
+    start({ run: (signal) => runs.follow(signal) });
+    await eventually(() => runs.mode === 'current', 'read');
+  };
   const online = () => runs.run?.facts.host.online.toString();
 
   beforeEach(() => {
@@ -40,9 +45,8 @@ describe('runs of the kubelet', () => {
 
   it('read the host again for each kubelet that starts: CPUs and huge pages', async () => {
     host('0-2');
-    kubeletStarts();
-    start({ run: (signal) => runs.follow(signal) });
-    await eventually(() => online() === '0-2', 'the first run');
+    await follow();
+    assert.equal(online(), '0-2');
     const { id } = runs.run ?? {};
     host('0-3', 8);
     kubeletStarts();
@@ -55,17 +59,14 @@ describe('runs of the kubelet', () => {
 
   it('notice what the kernel changes while a kubelet runs, and keep what that kubelet has read', async () => {
     host('0-2');
-    kubeletStarts();
-    start({ run: (signal) => runs.follow(signal) });
-    await eventually(() => runs.mode === 'current', 'read');
+    await follow();
     host('0-3', 8);
     runs.check();
     assert.equal(runs.kernel?.online.toString(), '0-3');
     const { run, kernel } = runs;
     assert.ok(run?.kernel !== undefined && kernel !== undefined);
-    assert.deepEqual(changedPages(run.kernel, kernel), [
-      'NUMA node 0 has 8 huge pages of 1048576 KiB, and had 0 when the kubelet started',
-    ]);
+    const text = 'NUMA node 0 has 8 huge pages of 1048576 KiB, and had 0 when the kubelet started';
+    assert.deepEqual(changedPages(run.kernel, kernel), [text]);
     await eventually(() => online() === '0-3', 'the new CPU is described');
     assert.equal(runs.run?.cpus.toString(), '0-2');
     assert.equal(runs.run?.facts.memory.cells[0]?.hugePages, undefined);
@@ -73,9 +74,7 @@ describe('runs of the kubelet', () => {
 
   it('notice how many huge pages are free', async () => {
     host('0-3', 8);
-    kubeletStarts();
-    start({ run: (signal) => runs.follow(signal) });
-    await eventually(() => runs.mode === 'current', 'read');
+    await follow();
     host('0-3', 8, 3);
     const before = modes.length;
     runs.check();
@@ -86,9 +85,7 @@ describe('runs of the kubelet', () => {
 
   it('stay as they are while the socket is missing or cannot be read', async () => {
     host('0-2');
-    kubeletStarts();
-    start({ run: (signal) => runs.follow(signal) });
-    await eventually(() => runs.mode === 'current', 'read');
+    await follow();
     rmSync(join(root, SOCKET));
     assert.equal(runs.generation(), '');
     symlinkSync('kubelet.sock', join(root, SOCKET));

@@ -20,16 +20,9 @@ describe('the agent’s lock without a usable file', () => {
     stateDir = join(temp(), 'state');
   });
 
-  const faults: [what: string, spoil: (path: string) => void, reason: RegExp][] = [
+  const faults: [what: string, spoil: (path: string) => unknown, reason: RegExp][] = [
     ['a directory that leads to itself', () => symlinkSync(stateDir, stateDir), /ELOOP/],
-    [
-      'a pipe',
-      (path) => {
-        mkdirSync(stateDir);
-        execFileSync('mkfifo', [path]);
-      },
-      /ENXIO/,
-    ],
+    ['a pipe', (path) => execFileSync('sh', ['-c', 'mkdir "$1" && mkfifo "$2"', 'sh', stateDir, path]), /ENXIO/],
     ['a directory', (path) => mkdirSync(path, { recursive: true }), /EISDIR/],
   ];
   for (const [what, spoil, reason] of faults) {

@@ -3,7 +3,7 @@ import { CpuSet } from '../../../model/cpu-set.ts';
 import type { NodeNetworks } from '../../../model/networks/reach.ts';
 import { combineNetworks, type NetworksView, UNKNOWN_NETWORKS } from '../../../node-agent/networks/combine.ts';
 import type { DiscoveredNetworks } from '../../../node-agent/networks/locate.ts';
-import type { MapInUse } from '../../../node-agent/networks/map-memory.ts';
+import type { MapInUse } from '../../../node-agent/networks/node-map.ts';
 import { twoCells as host, set } from '../support.ts';
 
 type NetworkSources = Parameters<typeof combineNetworks>[0];
@@ -26,12 +26,8 @@ const mapped = (override: NodeNetworks): MapInUse => ({ ...NO_MAP, override });
 
 const combine = (more: Partial<NetworkSources>) =>
   combineNetworks({
-    host,
-    map: NO_MAP,
-    discovered: foundNetworks(),
-    pmdCpus: CpuSet.EMPTY,
-    switchFaults: [],
-    switchProblem: undefined,
+    ...{ host, map: NO_MAP, discovered: foundNetworks() },
+    ...{ pmdCpus: CpuSet.EMPTY, switchFaults: [], switchProblem: undefined },
     ...more,
   });
 
@@ -43,23 +39,13 @@ const displayed = (view: NetworksView) => ({
   down: [...view.down],
   pmdCpus: view.pmdCpus.toString(),
 });
-const EMPTY = {
-  networks: '',
-  tunnel: undefined,
-  down: [],
-  pmdCpus: '',
-  problems: [],
-  mapFault: undefined,
-  drift: [],
-  unpolled: [],
-};
+const EMPTY = { ...displayed(UNKNOWN_NETWORKS), problems: [] };
 
 describe('a faulty network map', () => {
-  const faults: [string, 'InvalidMap' | 'NodeUnknown', string | undefined][] = [
+  for (const [name, reason, mapFault] of [
     ['unreadable', 'InvalidMap', 'the fault; there is no earlier map, so no network is reported'],
     ['for an unknown node', 'NodeUnknown', undefined],
-  ];
-  for (const [name, reason, mapFault] of faults) {
+  ] as const) {
     it(`${name}, without an earlier map: reports one problem, no network, and unchanged polling CPUs`, () => {
       const map: MapInUse = { ...NO_MAP, fault: { reason, message: 'the fault' } };
       const view = combine({ map, pmdCpus: set('1'), switchFaults: ['x'], switchProblem: 'y' });
@@ -87,19 +73,14 @@ describe('a faulty network map', () => {
 
 describe('an unreadable switch', () => {
   const map = mapped(UNKNOWN_NETWORKS.networks);
-  const LAST_MAP_STAYS = 'gone; keeping what was last known';
   const cases: [string, Partial<NetworkSources>, string?][] = [
-    ['gives a problem if networks were found before, without a map', {}, LAST_MAP_STAYS],
-    ['gives a problem if networks were found before, with a map', { map }, LAST_MAP_STAYS],
-    [
-      'gives a problem if no network was ever found, without a map',
-      { discovered: undefined },
-      'gone; and there is no network map for this node',
-    ],
-    ['gives no problem if no network was ever found, with a map', { discovered: undefined, map }],
+    ['networks were found before, without a map', {}, 'gone; keeping what was last known'],
+    ['networks were found before, with a map', { map }, 'gone; keeping what was last known'],
+    ['no network was ever found', { discovered: undefined }, 'gone; and there is no network map for this node'],
+    ['no network was ever found, with a map', { discovered: undefined, map }],
   ];
   for (const [label, more, message] of cases) {
-    it(label, () => {
+    it(`gives ${message === undefined ? 'no' : 'a'} problem if ${label}`, () => {
       const expected = message === undefined ? [] : [{ reason: 'SwitchUnreachable', message }];
       assert.deepEqual(combine({ switchProblem: 'gone', ...more }).problems, expected);
     });
@@ -116,20 +97,17 @@ describe('doubts about networks', () => {
     { network: 'a', text: 'of a' },
     { network: undefined, text: 'of the tunnel' },
   ];
-  const messages = (override: NodeNetworks | undefined) =>
-    combine({
-      discovered: foundNetworks({ doubts }),
-      map: override === undefined ? NO_MAP : mapped(override),
-      switchFaults: ['of the switch'],
-    }).problems;
-  const notFound = (...texts: string[]) => texts.map((message) => ({ reason: 'NotFound', message }));
-
-  it('are reported after the faults of the switch if there is no map', () =>
-    assert.deepEqual(messages(undefined), notFound('of the switch', 'of a', 'of the tunnel')));
-  it('are removed for a mapped physnet only', () =>
-    assert.deepEqual(messages(networks({ a: '' })), notFound('of the switch', 'of the tunnel')));
-  it('are removed for a mapped tunnel only', () =>
-    assert.deepEqual(messages(networks({}, '0')), notFound('of the switch', 'of a')));
+  for (const [what, map, ...texts] of [
+    ['are reported after the faults of the switch if there is no map', NO_MAP, 'of a', 'of the tunnel'],
+    ['are removed for a mapped physnet only', mapped(networks({ a: '' })), 'of the tunnel'],
+    ['are removed for a mapped tunnel only', mapped(networks({}, '0')), 'of a'],
+  ] as const) {
+    it(what, () => {
+      const { problems } = combine({ discovered: foundNetworks({ doubts }), map, switchFaults: ['of the switch'] });
+      const expected = ['of the switch', ...texts].map((message) => ({ reason: 'NotFound', message }));
+      assert.deepEqual(problems, expected);
+    });
+  }
 });
 
 describe('limits of a view', () => {
@@ -156,12 +134,10 @@ describe('limits of a view', () => {
   });
 
   it('reports a name that fits no resource as a problem, with the reason', () => {
-    const { problems } = combine({
-      discovered: foundNetworks({ networks: networks({ ['é'.repeat(40)]: '0', b: '1' }) }),
-    });
-    assert.equal(problems.length, 1);
-    assert.equal(problems[0]?.reason, 'InvalidName');
-    assert.match(problems[0]?.message ?? '', /1 to 30 bytes/);
+    const discovered = foundNetworks({ networks: networks({ ['é'.repeat(40)]: '0', b: '1' }) });
+    const [{ reason, message = '' } = {}, ...more] = combine({ discovered }).problems;
+    assert.deepEqual([reason, more], ['InvalidName', []]);
+    assert.match(message, /1 to 30 bytes/);
   });
 });
 
@@ -189,17 +165,14 @@ describe('unpolled networks: no polling CPU on their NUMA node', () => {
     networks: networks({ a: '0', b: '0-1' }, '1'),
     polled: new Set(['a', 'b', undefined, 'unknown']),
   });
+  const TUNNEL = 'the tunnel';
   const bare = (mask: string, what: string, cells: string) =>
     `${what} is on NUMA node ${cells}, where no CPU of pmd-cpu-mask (${mask}) is`;
   const cases: [string, string, string[]][] = [
     ['are none without a mask, because the switch chooses the CPUs', '', []],
     ['are none with a polling CPU on each NUMA node', '3-4', []],
     ['if NUMA node 0 has none', '5', [bare('5', 'physnet a', '0'), bare('5', 'physnet b', '0')]],
-    [
-      'if no NUMA node has one',
-      '9',
-      [bare('9', 'physnet a', '0'), bare('9', 'physnet b', '0, 1'), bare('9', 'the tunnel', '1')],
-    ],
+    ['if none has one', '9', [bare('9', 'physnet a', '0'), bare('9', 'physnet b', '0, 1'), bare('9', TUNNEL, '1')]],
   ];
   for (const [label, pmdCpus, unpolled] of cases) {
     it(label, () => assert.deepEqual(combine({ discovered, pmdCpus: set(pmdCpus) }).unpolled, unpolled));

@@ -7,14 +7,9 @@ import type { SwitchBridge, SwitchConfig, SwitchInterface } from '../../../node-
 import { createSysfsTree, type SysfsTree } from '../../hardware/sysfs-fixture.ts';
 import { tempDirectories } from '../support.ts';
 
-const port = (name: string, more: Partial<SwitchInterface> = {}): SwitchInterface => ({
-  name,
-  kind: 'system',
-  devargs: undefined,
-  numaId: undefined,
-  linkUp: true,
-  ...more,
-});
+const port = (name: string, more: Partial<SwitchInterface> = {}): SwitchInterface => {
+  return { name, kind: 'system', devargs: undefined, numaId: undefined, linkUp: true, ...more };
+};
 const dpdk = (name: string, devargs: string | undefined, more: Partial<SwitchInterface> = {}) =>
   port(name, { kind: 'dpdk', devargs, ...more });
 const bridge = (
@@ -40,26 +35,23 @@ describe('locations of networks', () => {
   let tree: SysfsTree;
   beforeEach(() => {
     tree = createSysfsTree(temp());
-    tree.pci('0000:18:00.0', 0);
-    tree.pci('0000:af:00.0', 1);
-    tree.pci('0000:3b:00.0', -1);
-    tree.pci('0000:5e:00.0', 5);
-    tree.nic('near', '0000:18:00.0');
-    tree.nic('far', '0000:af:00.0');
-    tree.nic('unknown', '0000:3b:00.0');
-    tree.nic('strange', '0000:5e:00.0');
+    for (const [name, address, node] of [
+      ['near', '0000:18:00.0', 0],
+      ['far', '0000:af:00.0', 1],
+      ['unknown', '0000:3b:00.0', -1],
+      ['strange', '0000:5e:00.0', 5],
+    ] as const) {
+      tree.pci(address, node);
+      tree.nic(name, address);
+    }
     tree.stacked('veth0', [], { files: { iflink: '77\n' } });
     tree.stacked('dummy0', []);
   });
-  const addresses = new Map([
-    ['10.0.0.1', 'near'],
-    ['10.0.1.1', 'far'],
-    ['10.0.2.1', 'br-net'],
-    ['10.0.3.1', 'br-net.7'],
-    ['10.0.4.1', 'dummy0'],
-  ]);
+  const interfaces = ['near', 'far', 'br-net', 'br-net.7', 'dummy0'];
+  /** 10.0.N.1 is the address of interface N. */
+  const interfaceOf = (ip: string) => interfaces[Number(/^10\.0\.(\d)\.1$/.exec(ip)?.[1])];
   const locate = (switchConfig: SwitchConfig): DiscoveredNetworks & { texts: string[] } => {
-    const parts = { sysfsRoot: tree.root, cells: CpuSet.parse('0-1'), interfaceOf: (ip: string) => addresses.get(ip) };
+    const parts = { sysfsRoot: tree.root, cells: CpuSet.parse('0-1'), interfaceOf };
     const discovered = locateNetworks(switchConfig, parts);
     return { ...discovered, texts: discovered.doubts.map(({ text }) => text) };
   };
@@ -104,55 +96,35 @@ describe('locations of networks', () => {
     tree.stacked(name, ports, { files: { 'bridge/bridge_id': '8000\n' } });
     for (const bond of ports) symlinkSync(`../${name}`, join(tree.root, 'class/net', bond, 'master'));
   };
+  const [NEAR, FAR, DPDK] = [port('near'), port('far'), dpdk('d0', '0000:af:00.0')];
+  const pairTo = (ports: string[]) => {
+    pair();
+    linuxBridge('lan', ['lan1', ...ports]);
+  };
   const ways: [string, Record<string, SwitchBridge>, string, prepare?: () => void][] = [
     [
       'a chain of patch ports, with a way back',
-      {
-        'br-net': bridge([], { a0: 'a1' }),
-        middle: bridge([], { a1: 'a0', b0: 'b1' }),
-        last: bridge([dpdk('d0', '0000:af:00.0')], { b1: 'b0' }),
-      },
+      { 'br-net': bridge([], { a0: 'a1' }), b: bridge([], { a1: 'a0', b0: 'b1' }), c: bridge([DPDK], { b1: 'b0' }) },
       '1',
     ],
     [
       'two patch ports to bridges on different NUMA nodes',
-      {
-        'br-net': bridge([], { a0: 'a1', b0: 'b1' }),
-        one: bridge([port('near')], { a1: 'a0' }),
-        two: bridge([port('far')], { b1: 'b0' }),
-      },
+      { 'br-net': bridge([], { a0: 'a1', b0: 'b1' }), b: bridge([NEAR], { a1: 'a0' }), c: bridge([FAR], { b1: 'b0' }) },
       '0-1',
     ],
-    [
-      'a NIC of the bridge counts before one behind a patch port',
-      { 'br-net': bridge([port('near')], { p0: 'p1' }), 'br-phy': bridge([port('far')], { p1: 'p0' }) },
-      '0',
-    ],
+    ['its own NIC', { 'br-net': bridge([port('near')], { p0: 'p1' }), b: bridge([port('far')], { p1: 'p0' }) }, '0'],
     [
       'the integration bridge leads to the networks of all bridges',
       {
-        'br-net': bridge([], { p0: 'p1' }),
-        'br-int': bridge([], { p1: 'p0', q0: 'q1' }),
-        other: bridge([port('far')], { q1: 'q0' }),
+        'br-net': bridge([], { a0: 'a1' }),
+        'br-int': bridge([], { a1: 'a0', b0: 'b1' }),
+        c: bridge([FAR], { b1: 'b0' }),
       },
       '',
     ],
     ['a patch port without a peer', { 'br-net': bridge([], { p0: 'gone' }) }, ''],
-    [
-      'a veth pair to a Linux bridge over a NIC',
-      { 'br-net': bridge([port('lan0'), port('veth0')]) },
-      '1',
-      () => {
-        pair();
-        linuxBridge('lan', ['lan1', 'far']);
-      },
-    ],
-    [
-      'a veth pair to another bridge of the switch',
-      { 'br-net': bridge([port('lan0')]), 'br-phy': bridge([port('lan1'), port('far')]) },
-      '1',
-      pair,
-    ],
+    ['a veth pair to a Linux bridge', { 'br-net': bridge([port('lan0'), port('veth0')]) }, '1', () => pairTo(['far'])],
+    ['a veth to a bridge', { 'br-net': bridge([port('lan0')]), b: bridge([port('lan1'), port('far')]) }, '1', pair],
     ['a veth pair whose other end only has an address', { 'br-net': bridge([port('lan0')]) }, '', pair],
     [
       'a veth whose other end is in another network namespace, where its index is that of a NIC here',
@@ -196,14 +168,8 @@ describe('locations of networks', () => {
   });
 
   it('reports a mapping to a missing bridge; all others that OVN instances map the physnet to count', () => {
-    const bridges = new Map([
-      ['a', bridge([port('near')])],
-      ['b', bridge([port('far')])],
-    ]);
-    const mappings = new Map([
-      ['net', ['a', 'b', 'gone']],
-      ['ghost', ['br-x']],
-    ]);
+    const bridges = new Map(Object.entries({ a: bridge([port('near')]), b: bridge([port('far')]) }));
+    const mappings = new Map(Object.entries({ net: ['a', 'b', 'gone'], ghost: ['br-x'] }));
     const { networks, texts } = locate(config([], { bridges, mappings }));
     assert.deepEqual([...networks.physnets].map(String), ['net,0-1']);
     assert.deepEqual(texts, ['physnet net: there is no bridge gone', 'physnet ghost: there is no bridge br-x']);
@@ -234,16 +200,12 @@ describe('locations of networks', () => {
     assert.deepEqual(texts, [`the tunnel: ${noNic('br-net')}`]);
   });
 
-  it('tunnel endpoints of several OVN instances on different NUMA nodes are reported', () => {
-    const { texts } = locate(config([port('far')], { encapIps: ['10.0.0.1', '10.0.1.1'], hasSeveralEndpoints: true }));
-    assert.deepEqual(texts, [
-      'the tunnel: OVN instances have endpoints on different NUMA nodes (0-1); all of them count',
-    ]);
-  });
-
-  it('tunnel endpoints of several OVN instances on one NUMA node are not', () => {
-    const { texts } = locate(config([port('far')], { encapIps: ['10.0.1.1', '10.0.1.1'], hasSeveralEndpoints: true }));
-    assert.deepEqual(texts, []);
+  it('tunnel endpoints of several OVN instances are reported if they are on different NUMA nodes', () => {
+    const textsOf = (...encapIps: string[]) =>
+      locate(config([port('far')], { encapIps, hasSeveralEndpoints: true })).texts;
+    const text = 'the tunnel: OVN instances have endpoints on different NUMA nodes (0-1); all of them count';
+    assert.deepEqual(textsOf('10.0.0.1', '10.0.1.1'), [text]);
+    assert.deepEqual(textsOf('10.0.1.1', '10.0.1.1'), []);
   });
 
   const links: [string, SwitchInterface[], boolean][] = [

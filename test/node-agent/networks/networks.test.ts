@@ -92,10 +92,8 @@ describe('networks of a real Open vSwitch that changes at run time', function ()
     await becomes('physnet0=0 physnet1=1 tunnel=1');
     assert.deepEqual(networks.view().problems, []);
     const { level, msg, physnets, tunnel } = JSON.parse(JSON.stringify(logged.lines.at(-1)));
-    assert.deepEqual(
-      [level, msg, physnets, tunnel],
-      [30, 'network map updated', { physnet0: '0', physnet1: '1' }, '1'],
-    );
+    assert.deepEqual([level, msg], [30, 'network map updated']);
+    assert.deepEqual([physnets, tunnel], [{ physnet0: '0', physnet1: '1' }, '1']);
   });
 
   it('follow carriers that are lost and restored', async () => {

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { CpuSet } from '../../../model/cpu-set.ts';
 import { SyscallError } from '../../../native/affinity.ts';
 import { OvsProcesses, type OvsProcessesDeps } from '../../../node-agent/ovs-affinity/ovs-processes.ts';
+import { textsOf } from '../../../node-agent/ovs-affinity/problems.ts';
 import { startOf } from '../../../node-agent/processes/proc.ts';
 import { UnreadableError } from '../../../node-agent/processes/readable.ts';
 import { recordingLogger, type StandIn, startStandIn, tempDirectories, testMetrics } from '../support.ts';
@@ -74,18 +75,26 @@ describe('the processes of Open vSwitch', () => {
     others.set(pid, [...(others.get(pid) ?? []), tid]);
     return tid;
   };
-  const apply = (target: { only: CpuSet }) => ovs.apply(target, ovs.snapshot());
+  const apply = (target: { only: CpuSet }) => {
+    ovs.list();
+    return ovs.apply(target);
+  };
+  const masksOf = (tids: readonly number[]) => tids.map((tid) => kernel.maskTexts()[tid]);
+  const causesOf = ({ problems }: ReturnType<OvsProcesses['apply']>) => problems.map(({ cause }) => cause);
+  const vacates = async () => {
+    const { values } = await metrics.vacateSeconds.get();
+    return values.find(({ metricName }) => metricName === 'plumbline_ovs_vacate_seconds_count')?.value;
+  };
   const valuesOf = async (name: 'ovsThreads' | 'ovsDisplaced' | 'ovsMoves' | 'ovsClipped' | 'ovsRefused') =>
     Object.fromEntries((await metrics[name].get()).values.map(({ labels, value }) => [labels.daemon, value]));
 
   it('are both moved and counted by daemon; a missing one is a problem', async () => {
     const first = await daemon('ovs-vswitchd');
     const handler = thread(first, '0-7');
-    const { moved, displaced, problems } = apply({ only: cpus('2-3') });
-    assert.deepEqual([moved, displaced], [2, 0]);
-    assert.equal(problems.map(({ cause }) => cause).join(), 'pidfile-absent');
-    assert.deepEqual(ovs.unmanaged(), problems);
-    assert.equal([first.pid, handler].map((tid) => kernel.maskTexts()[tid]).join(), '2-3,2-3');
+    const outcome = apply({ only: cpus('2-3') });
+    assert.deepEqual([outcome.moved, outcome.displaced, causesOf(outcome)], [2, 0, ['pidfile-absent']]);
+    assert.deepEqual(ovs.unmanaged(), outcome.problems);
+    assert.deepEqual(masksOf([first.pid, handler]), ['2-3', '2-3']);
     await daemon('ovsdb-server');
     assert.deepEqual(apply({ only: cpus('2-3') }), { moved: 1, displaced: 0, problems: [] });
     assert.deepEqual(ovs.unmanaged(), []);
@@ -103,19 +112,15 @@ describe('the processes of Open vSwitch', () => {
     const next = await daemon('ovsdb-server', '5');
     assert.deepEqual(apply({ only: cpus('2-3') }), { moved: 2, displaced: 1, problems: [] });
     assert.deepEqual(await valuesOf('ovsDisplaced'), { 'ovs-vswitchd': 1 });
-    assert.deepEqual(
-      ovs.describe().map(({ pid }) => pid),
-      [steady.pid, next.pid],
-    );
-    const { moved } = ovs.restore();
-    assert.equal(moved, 2);
-    assert.equal([steady.pid, next.pid].map((pid) => kernel.maskTexts()[pid]).join(), '0-15,5');
+    const pids = ovs.describe(undefined).map(({ pid }) => pid);
+    assert.deepEqual([pids, ovs.restore().moved], [[steady.pid, next.pid], 2]);
+    assert.deepEqual(masksOf(pids), ['0-15', '5']);
   });
 
   it('that a cpuset limits or excludes are counted by daemon, and are a problem', async () => {
     await daemon('ovs-vswitchd');
     kernel.cpuset = '0-5';
-    const causes = (target: string) => apply({ only: cpus(target) }).problems.map(({ cause }) => cause);
+    const causes = (target: string) => causesOf(apply({ only: cpus(target) }));
     assert.deepEqual(causes('4-6'), ['pidfile-absent', 'clipped']);
     assert.deepEqual(await valuesOf('ovsClipped'), { 'ovs-vswitchd': 1 });
     assert.deepEqual(causes('8'), ['pidfile-absent', 'EINVAL']);
@@ -159,14 +164,8 @@ describe('the processes of Open vSwitch', () => {
     const restored = (changes: object) => {
       writeFileSync(masksFile, 'torn');
       ovs = create(changes);
-      ovs.snapshot();
-      assert.match(
-        ovs
-          .restore()
-          .problems.map(({ text }) => text)
-          .join(),
-        /first process \(\S+\)/,
-      );
+      ovs.list();
+      assert.match(textsOf(ovs.restore().problems).join(), /first process \(\S+\)/);
       return kernel.maskTexts()[pid];
     };
     assert.equal(restored({}), '0-7');
@@ -180,20 +179,19 @@ describe('the processes of Open vSwitch', () => {
   it('that the kernel does not restore stay saved until it does, unless another process has moved them since', async () => {
     const { pid } = await daemon('ovs-vswitchd');
     const { pid: database } = await daemon('ovsdb-server', '0-7');
-    const refused = new Set([pid, database]);
+    let isRefused = false;
     const setMask = (tid: number, words: Uint32Array) => {
-      if (refused.has(tid)) throw new SyscallError('sched_setaffinity', tid, 1);
+      if (isRefused) throw new SyscallError('sched_setaffinity', tid, 1);
       kernel.affinity.set(tid, words);
     };
-    refused.clear();
     ovs = create({ affinity: { ...kernel.affinity, set: setMask } });
     apply({ only: cpus('2-3') });
-    refused.add(pid).add(database);
-    const remaining = () => ovs.restoreRemaining().problems.map(({ cause }) => cause);
+    isRefused = true;
+    const remaining = () => causesOf(ovs.restoreRemaining());
     ovs.restore();
     for (let i = 0; i < 2; i++) assert.deepEqual([remaining(), ovs.isRestored], [['EPERM', 'EPERM'], false]);
     kernel.thread(database, '5');
-    refused.clear();
+    isRefused = false;
     // The next agent knows them, too.
     const next = create();
     next.restore();
@@ -201,24 +199,22 @@ describe('the processes of Open vSwitch', () => {
     kernel.thread(pid, '2-3');
     kernel.thread(database, '5');
     assert.deepEqual([remaining(), ovs.isRestored, existsSync(masksFile)], [[], true, false]);
-    assert.equal([pid, database].map((one) => kernel.maskTexts()[one]).join(), '0-15,5');
+    assert.deepEqual(masksOf([pid, database]), ['0-15', '5']);
   });
 
   it('whose /proc cannot be read are a problem, keep their threads and masks, and count as staying', async () => {
     const first = await daemon('ovs-vswitchd');
-    thread(first, '5');
+    const tids = [first.pid, thread(first, '5')];
     let fails = true;
-    const list = (pid: number) => {
-      if (fails) throw new UnreadableError(`/proc/${pid}/task`, new Error('EMFILE'));
-      return [pid, ...(others.get(pid) ?? [])];
+    const readable = <T>(value: T): T => {
+      if (fails) throw new UnreadableError('/proc', new Error('EMFILE'));
+      return value;
     };
-    const start = (pid: number, tid: number) => {
-      if (fails) throw new UnreadableError(`/proc/${tid}/stat`, new Error('EMFILE'));
-      return startOf(pid);
-    };
+    const list = () => readable(tids);
+    const start = (pid: number) => readable(startOf(pid));
     const threads = { has: () => true, summary: () => ({ count: 2, identity: 1 }), name: () => 'handler', list, start };
     ovs = create({ threads });
-    const causes = () => apply({ only: cpus('2-3') }).problems.map(({ cause }) => cause);
+    const causes = () => causesOf(apply({ only: cpus('2-3') }));
     assert.deepEqual([causes(), kernel.sets], [['pidfile-absent', 'unreadable'], 0]);
     fails = false;
     assert.deepEqual(causes(), ['pidfile-absent']);
@@ -236,19 +232,14 @@ describe('the processes of Open vSwitch', () => {
     assert.equal(readFileSync(masksFile, 'utf8'), saved);
     fails = false;
     ovs.restoreRemaining();
-    assert.equal([first.pid, ...(others.get(first.pid) ?? [])].map((tid) => kernel.maskTexts()[tid]).join(), '0-15,5');
+    assert.deepEqual(masksOf(tids), ['0-15', '5']);
   });
 
   it('leave a container’s CPUs before it starts, and the wait is measured', async () => {
     const { pid } = await daemon('ovs-vswitchd');
     const { pid: database } = await daemon('ovsdb-server', '2-3');
     await ovs.vacate(cpus('2-3'), cpus('0-1'));
-    assert.deepEqual(
-      [pid, database].map((one) => kernel.maskTexts()[one]),
-      ['0-1,4-15', '0-1'],
-    );
-    const { values } = await metrics.vacateSeconds.get();
-    assert.equal(values.find(({ metricName }) => metricName === 'plumbline_ovs_vacate_seconds_count')?.value, 1);
+    assert.deepEqual([masksOf([pid, database]), await vacates()], [['0-1,4-15', '0-1'], 1]);
     assert.equal(JSON.parse(readFileSync(masksFile, 'utf8')).processes.length, 2, 'their masks are saved before');
     const { sets } = kernel;
     await ovs.vacate(cpus('2-3'), cpus('0-1'));
@@ -270,8 +261,7 @@ describe('the processes of Open vSwitch', () => {
       const refused = assert.rejects(waiting, { name: 'VacateError', code: 'vacate', message });
       ahead = 2001;
       await refused;
-      const { values } = await metrics.vacateSeconds.get();
-      assert.equal(values.find(({ metricName }) => metricName === 'plumbline_ovs_vacate_seconds_count')?.value, 0);
+      assert.equal(await vacates(), 0);
     } finally {
       performance.now = now;
     }

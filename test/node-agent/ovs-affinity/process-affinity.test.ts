@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import type { ProcessAffinity } from '../../../node-agent/ovs-affinity/process-affinity.ts';
 import { PmdFinder } from '../../../node-agent/ovs-affinity/thread-mover.ts';
-import type { Threads } from '../../../node-agent/processes/proc.ts';
 import { set } from '../support.ts';
 import { FakeKernel } from './stage.ts';
 
@@ -18,7 +17,7 @@ describe('setting the CPUs of threads', () => {
   beforeEach(fresh);
 
   it('moves every thread to the goal; a second pass changes nothing', () => {
-    const moved = { threads: 3, moved: 3, displaced: 0, clipped: 0, errors: [] };
+    const moved = { name: 'ovs-vswitchd', threads: 3, moved: 3, displaced: 0, clipped: 0, errors: [] };
     assert.deepEqual(keeper.apply({ only: set('0-3') }), moved);
     assert.deepEqual(kernel.maskTexts(), { 100: '0-3', 101: '0-3', 102: '0-3' });
     kernel.sets = 0;
@@ -85,23 +84,16 @@ describe('threads that cannot be on the wanted CPUs', () => {
 describe('threads that are skipped or restored', () => {
   beforeEach(fresh);
 
-  it('are not changed if no masks were saved', () => {
-    assert.deepEqual([keeper.restore().moved, kernel.sets, keeper.originalMasks], [0, 0, undefined]);
-  });
-
   it('get their own masks back, new threads get that of the main thread, and the saved masks are dropped', () => {
     kernel.thread(101, '5');
     keeper.adoptMasks();
-    assert.equal(keeper.originalMasks?.main.toString(), '0-15');
-    assert.deepEqual(
-      keeper.originalMasks?.odd.map(({ tid }) => tid),
-      [101],
-    );
+    const { main, odd } = keeper.originalMasks ?? { odd: [] };
+    assert.deepEqual([String(main), odd.map(({ tid }) => tid)], ['0-15', [101]]);
     keeper.apply({ only: set('0-3') });
     kernel.thread(103, '0-3');
     assert.equal(keeper.restore().moved, 4);
     assert.deepEqual(kernel.maskTexts(), { 100: '0-15', 101: '5', 102: '0-15', 103: '0-15' });
-    keeper.forget();
+    keeper.restoreRemaining();
     assert.deepEqual([keeper.originalMasks, keeper.restore().moved], [undefined, 0]);
   });
 
@@ -147,21 +139,20 @@ describe('threads that are skipped or restored', () => {
     assert.equal(keeper.originalMasks, undefined);
   });
 
-  it('are skipped if they are poll mode drivers of ovs-vswitchd, and their CPUs are reported', () => {
-    kernel.thread(104, '9', 'pmd-c09/id:4');
-    keeper.adoptMasks();
-    keeper.apply({ only: set('0-3') });
-    assert.equal(kernel.maskTexts()[104], '9');
-    assert.equal(keeper.pmdCpus().toString(), '9');
-    keeper.restore();
-    assert.equal(kernel.maskTexts()[104], '9');
-  });
-
-  it('are ordinary if they belong to ovsdb-server, whatever their name', () => {
-    kernel.thread(104, '9', 'pmd-c01/id:1');
-    kernel.keeper('ovsdb-server').apply({ only: set('0-3') });
-    assert.equal(kernel.maskTexts()[104], '0-3');
-  });
+  for (const [daemon, moved, polled] of [
+    ['ovs-vswitchd', '9', '9'],
+    ['ovsdb-server', '0-3', ''],
+  ] as const) {
+    it(`with the name of a poll mode driver in ${daemon} get CPUs ${moved}`, () => {
+      kernel.thread(104, '9', 'pmd-c09/id:4');
+      keeper = kernel.keeper(daemon);
+      keeper.adoptMasks();
+      keeper.apply({ only: set('0-3') });
+      assert.deepEqual([kernel.maskTexts()[104], keeper.pmdCpus().toString()], [moved, polled]);
+      keeper.restore();
+      assert.equal(kernel.maskTexts()[104], '9');
+    });
+  }
 });
 
 describe('the quick check of threads', () => {
@@ -170,14 +161,13 @@ describe('the quick check of threads', () => {
     keeper.apply({ only: set('0-3') });
   });
 
-  const changes: [string, () => void][] = [
+  for (const [name, change] of [
     ['the main thread was moved', () => kernel.thread(100, '0-1')],
     ['another thread was moved', () => kernel.thread(102, '0-1')],
     ['a thread has started', () => kernel.thread(103, '0-3')],
-    ['a thread ended', () => void kernel.masks.delete(102)],
-    ['the process is another one', () => void kernel.identity++],
-  ];
-  for (const [name, change] of changes) {
+    ['a thread ended', () => kernel.masks.delete(102)],
+    ['the process is another one', () => kernel.identity++],
+  ] as const) {
     it(`notices within four checks: ${name}`, () => {
       assert.equal(keeper.isAsLeft(), true);
       change();
@@ -208,21 +198,15 @@ describe('descriptions of the threads of a process', () => {
     kernel.thread(104, '9', 'pmd-c09/id:4');
     kernel.cpuset = '0-2';
     keeper.apply({ only: set('2-3') });
-    assert.deepEqual(
-      keeper.describe().map(({ tid, name, allowed, note }) => [tid, name, allowed.toString(), note]),
-      [
-        [100, 'handler', '2', 'clipped'],
-        [101, 'handler', '2', 'clipped'],
-        [102, 'handler', '2', 'clipped'],
-        [104, 'pmd-c09/id:4', '9', 'pmd'],
-      ],
-    );
+    const clipped = { name: 'handler', allowed: '2', desired: '2-3', note: 'clipped' };
+    const polling = { tid: 104, name: 'pmd-c09/id:4', allowed: '9', desired: null, note: 'pmd' };
+    assert.deepEqual(keeper.describe('2-3'), [...[100, 101, 102].map((tid) => ({ tid, ...clipped })), polling]);
     kernel.cpuset = '8';
     assert.deepEqual(keeper.apply({ only: set('3') }).errors, ['EINVAL', 'EINVAL', 'EINVAL']);
-    assert.equal(keeper.describe()[0]?.note, 'EINVAL');
+    assert.equal(keeper.describe('3')[0]?.note, 'EINVAL');
     kernel.cpuset = '0-15';
     keeper.apply({ only: set('4') });
-    assert.equal(keeper.describe()[0]?.note, undefined);
+    assert.equal(keeper.describe('4')[0]?.note, null);
   });
 
   it('list the threads on given CPUs, except poll mode drivers', () => {
@@ -244,21 +228,14 @@ describe('the poll mode threads of a switch', () => {
       reads.push(tid);
       return names.get(tid);
     };
-    const finder = new PmdFinder(7, { name } as unknown as Threads, () => time.now / 1000);
-    const find = (tids: number[]) => finder.find(tids);
-    return { names, reads, time, find: (...tids: number[]) => [...find(tids)] };
+    const finder = new PmdFinder(7, { name }, () => time.now / 1000);
+    return { names, reads, time, find: (...tids: number[]) => [...finder.find(tids)] };
   };
 
   it('are those that OVS names so', () => {
     const { names, find } = machine();
-    for (const [tid, name] of [
-      [1, 'ovs-vswitchd'],
-      [2, 'pmd-c03/id:9'],
-      [3, 'pmd-control'],
-      [4, 'my-pmd-c1'],
-      [5, 'pmd-c11/id:1'],
-    ] as const)
-      names.set(tid, name);
+    for (const [i, name] of ['ovs-vswitchd', 'pmd-c03/id:9', 'pmd-control', 'my-pmd-c1', 'pmd-c11/id:1'].entries())
+      names.set(i + 1, name);
     assert.deepEqual(find(1, 2, 3, 4, 5, 6), [2, 5]);
   });
 

@@ -1,14 +1,5 @@
 import assert from 'node:assert/strict';
-import {
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  rmdirSync,
-  statSync,
-  truncateSync,
-  unlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmdirSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import type { OvsProcess } from '../../../node-agent/open-vswitch/daemons.ts';
@@ -83,10 +74,10 @@ describe('saved masks', () => {
   }
 
   const mainOf = (one: ProcessAffinity) => one.originalMasks?.main.toString();
-  const onDisk = () =>
-    (
-      JSON.parse(readFileSync(path, 'utf8')) as { processes: { pid: number; start: number; main: string }[] }
-    ).processes.map(({ pid, start, main }) => `${pid}/${start} ${main}`);
+  const onDisk = () => {
+    const { processes } = JSON.parse(readFileSync(path, 'utf8'));
+    return processes.map(({ pid, start, main }: Record<string, unknown>) => `${pid}/${start} ${main}`);
+  };
   const causes = (problems: readonly { readonly text: string }[]) =>
     problems.map(({ text }) => /are lost|cannot save|are unknown/.exec(text)?.[0]);
 
@@ -97,20 +88,11 @@ describe('saved masks', () => {
       list[1]?.adoptMasks(masks('4', [odd]));
       const memory = agent();
       assert.deepEqual(memory.save(list), []);
-      assert.deepEqual(
-        [list.map(mainOf), onDisk()],
-        [
-          ['0-7', '4'],
-          ['10/100 0-7', '20/200 4'],
-        ],
-      );
+      assert.deepEqual([...list.map(mainOf), ...onDisk()], ['0-7', '4', '10/100 0-7', '20/200 4']);
       const { ino } = statSync(path);
       assert.deepEqual([memory.save(list), statSync(path).ino], [[], ino]);
-      const next = agent().processes;
-      assert.deepEqual(
-        [next[0]?.originalMasks.main.toString(), next[1]?.originalMasks.odd.map(String)],
-        ['0-7', [String(odd)]],
-      );
+      const [first, second] = agent().processes.map(({ originalMasks }) => originalMasks);
+      assert.deepEqual([String(first?.main), second?.odd.map(String)], ['0-7', [String(odd)]]);
       assert.deepEqual(agent({ bootId: 'another boot' }).processes, []);
     });
 
@@ -176,11 +158,9 @@ describe('saved masks', () => {
         save(before);
         const list = processes.map((process, i) => processOf(process, String(i + 1)));
         agent().save(list);
-        const odds = list.map(({ originalMasks }) => (originalMasks?.odd.length === 0 ? '' : ' odd'));
-        assert.deepEqual(
-          list.map((affinity, i) => `${mainOf(affinity)}${odds[i]}`),
-          expected,
-        );
+        const oddOf = ({ originalMasks }: ProcessAffinity) => (originalMasks?.odd.length === 0 ? '' : ' odd');
+        const adopted = list.map((affinity) => mainOf(affinity) + oddOf(affinity));
+        assert.deepEqual(adopted, expected);
       });
     }
   });
@@ -245,7 +225,7 @@ describe('saved masks', () => {
     it('those that could not be read win over what this agent has seen meanwhile, and are not overwritten', async () => {
       save([saved(DAEMON, '0-15'), saved(MONITOR, '0-15')]);
       const text = readFileSync(path, 'utf8');
-      unlinkSync(path);
+      rmSync(path);
       mkdirSync(path);
       let late = 0;
       const memory = agent({ onLate: () => late++ });

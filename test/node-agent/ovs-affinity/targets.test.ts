@@ -2,13 +2,7 @@ import assert from 'node:assert/strict';
 import { mock } from 'node:test';
 import { type AssignmentsView, UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
 import type { CpuTarget } from '../../../node-agent/ovs-affinity/process-affinity.ts';
-import {
-  allowedCpus,
-  Confirmation,
-  step,
-  Targets,
-  type TargetsDeps,
-} from '../../../node-agent/ovs-affinity/targets.ts';
+import { allowedCpus, Confirmation, Targets, type TargetsDeps } from '../../../node-agent/ovs-affinity/targets.ts';
 import type { ContainerCpus } from '../../../node-agent/processes/cgroup-tree.ts';
 import { cpus } from './stage.ts';
 
@@ -52,13 +46,6 @@ describe('the CPUs that Open vSwitch may use', () => {
     ]);
     const why = 'using no more CPUs, because some owners are unknown: a';
     assert.deepEqual(allowed(viewOf('0-3', '', ['a'])), ['0-3', why]);
-  });
-});
-
-describe('the step from applied CPUs to free ones', () => {
-  it('takes the new set unchanged if no CPU of the last one is left', () => {
-    const next = step(cpus('0-1'), cpus('2-3'));
-    assert.deepEqual([next.now.toString(), next.later], ['2-3', undefined]);
   });
 });
 
@@ -109,6 +96,7 @@ describe('the target CPUs from pass to pass', () => {
     assert.deepEqual(targets.why, ['8-15: owned by containers', '4-7: free, taken within 3600 s']);
     assert.equal(goal(viewOf('0-7', '8-15'), true), '0-7');
     assert.deepEqual(targets.why, ['8-15: owned by containers']);
+    assert.equal(goal(viewOf('8-9', '0-7')), '8-9', 'no CPU of the last set is left');
     assert.equal(grown, 0);
   });
 
@@ -130,17 +118,14 @@ describe('the target CPUs from pass to pass', () => {
       mock.timers.tick(1);
       return [early, grown];
     };
-    assert.deepEqual(
-      grownAfter(() => {}),
-      [0, 1],
-    );
-    const losses: [string, () => void][] = [
-      ['they have an owner', () => void goal(viewOf('0-3', '4-7'))],
-      ['a source is lost', () => void goal(viewOf('0-7', '', ['a source is lost']))],
-      ['another process sets the masks', () => void targets.ownedOnly(viewOf('0-7'), NONE)],
-      ['the duty ends', () => targets.reset()],
-    ];
-    for (const [what, lose] of losses) assert.deepEqual(grownAfter(lose), [1, 1], what);
+    for (const [what, change, expected] of [
+      ['nothing', () => {}, [0, 1]],
+      ['they have an owner', () => void goal(viewOf('0-3', '4-7')), [1, 1]],
+      ['a source is lost', () => void goal(viewOf('0-7', '', ['a source is lost'])), [1, 1]],
+      ['another process sets the masks', () => void targets.ownedOnly(viewOf('0-7'), NONE), [1, 1]],
+      ['the duty ends', () => targets.reset(), [1, 1]],
+    ] as const)
+      assert.deepEqual(grownAfter(change), expected, what);
   });
 
   it('ten releases within the delay cause one growth to all of them', () => {
@@ -244,23 +229,7 @@ describe('the target CPUs from pass to pass', () => {
   });
 });
 
-const withPool = (free: string, owned: string, pool?: string): AssignmentsView => ({
-  ...viewOf(free, owned),
-  pool: pool === undefined ? undefined : cpus(pool),
-});
-
 describe('confirmation that free CPUs are free', () => {
-  let seconds: number;
-  let running: ContainerCpus | undefined;
-  let confirmation: Confirmation;
-  const stillUsed = (gain: string, view: AssignmentsView) => confirmation.stillUsed(cpus(gain), view).toString();
-
-  beforeEach(() => {
-    seconds = 0;
-    running = { guaranteed: [], others: [] };
-    confirmation = new Confirmation({ containers: () => running, nowSeconds: () => seconds });
-  });
-
   // Sets of running containers of Guaranteed pods, and of others; the CPUs to take; free, owned, pool; the held CPUs.
   const cases: [string, string[], string[], string, [string, string, string?], string][] = [
     ['no container', [], [], '4-7', ['0-7', ''], ''],
@@ -275,8 +244,11 @@ describe('confirmation that free CPUs are free', () => {
   ];
   for (const [name, guaranteed, others, gain, view, expected] of cases) {
     it(`${name}: ${expected || 'nothing'} held`, () => {
-      running = { guaranteed: guaranteed.map(cpus), others: others.map(cpus) };
-      assert.equal(stillUsed(gain, withPool(...view)), expected);
+      const running = { guaranteed: guaranteed.map(cpus), others: others.map(cpus) };
+      const confirmation = new Confirmation({ containers: () => running, nowSeconds: () => 0 });
+      const [free, owned, pool] = view;
+      const withPool = { ...viewOf(free, owned), pool: pool === undefined ? undefined : cpus(pool) };
+      assert.equal(confirmation.stillUsed(cpus(gain), withPool).toString(), expected);
     });
   }
 });

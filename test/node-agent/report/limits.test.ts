@@ -35,6 +35,7 @@ function faultsOf(value: unknown, definition: Partial<Schema>, path = ''): strin
   return faults;
 }
 
+const CONDITION = { type: 't', status: 'True', reason: 'AsExpected', message: '', lastTransitionTime: 'then' } as const;
 const SMALL: NodeTopologyStatus = {
   kubeletVersion: 'v1.36.0',
   cells: [{ id: 0, cpus: '0-7' }],
@@ -43,9 +44,7 @@ const SMALL: NodeTopologyStatus = {
   cpuManager: { policy: 'static', options: { 'full-pcpus-only': 'true' } },
   assignments: [{ podUID: 'u', namespace: 'n', podName: 'p', container: 'c', cpus: '2-3' }],
   physnets: [{ name: 'physnet0', cells: '0' }],
-  conditions: [
-    { type: 'AssignmentsKnown', status: 'True', reason: 'AsExpected', message: '', lastTransitionTime: 'then' },
-  ],
+  conditions: [CONDITION],
 };
 const NOW = '2026-01-02T00:00:00Z';
 const fitted = (more: Partial<NodeTopologyStatus>) => fitReport({ ...SMALL, ...more }, [], NOW);
@@ -89,6 +88,10 @@ describe('a report of any size', () => {
     refusals: many(count, () => ({ namespace: name, podName: name, container: name, message: name })),
   });
   const physnets = (count: number) => ({ physnets: many(count, (i) => ({ name: `n${i}`, cells: '0' })) });
+  const longNames = (i: number) => {
+    const cpus = many(40, (j) => i + j * 2).join();
+    return { podUID: `u${i}`, namespace: long, podName: long, container: 'c', cpus };
+  };
   /** What fits as it is, what does not, and what the condition then says. */
   const rows: [string, fits: Partial<NodeTopologyStatus>, exceeds: Partial<NodeTopologyStatus>, says?: RegExp][] = [
     ['physnets', physnets(256), physnets(300), /physnets/],
@@ -112,31 +115,12 @@ describe('a report of any size', () => {
     ['a long name of a resource', {}, { devices: [{ resource: long, groups: [] }] }, /devices/],
     ['groups of devices', groups(32), groups(33), /devices/],
     ['options', options(named(32)), options(named(40)), /topologyManager\.options/],
-    [
-      'names and values of options',
-      options({ [text(64)]: text(64) }),
-      options({ a: text(65), [text(65)]: 'b', c: 'd' }),
-      /topologyManager\.options/,
-    ],
+    ['a long option', options({ [text(64)]: text(64) }), options({ a: text(65), [text(65)]: 'b' }), /Manager\.options/],
     ['a policy', {}, { cpuManager: { policy: long } }],
     ['a version', {}, { kubeletVersion: long }],
     ['names of a source file', {}, { assignments: [{ podUID: long, container: long, cpus: '1' }] }],
-    [
-      'the names of all pods',
-      {},
-      {
-        assignments: many(2048, (i) => {
-          const cpus = many(40, (j) => i + j * 2).join();
-          return { podUID: `u${i}`, namespace: long, podName: long, container: 'c', cpus };
-        }),
-      },
-      /assignments\.podName/,
-    ],
-    [
-      'a condition',
-      {},
-      { conditions: [{ type: 't', status: 'False', reason: 'r', message: long, lastTransitionTime: NOW }] },
-    ],
+    ['the names of all pods', {}, { assignments: many(2048, longNames) }, /assignments\.podName/],
+    ['a condition', {}, { conditions: [{ ...CONDITION, message: long }] }],
   ];
   for (const [what, fits, exceeds, says] of rows) {
     it(`is complete up to the limit, and fits without some beyond it, which a condition names: ${what}`, () => {
@@ -153,15 +137,10 @@ describe('a report of any size', () => {
   }
 
   it('has all CPU owners and the host’s topology, or none of them', () => {
+    const owner = { podUID: 'u', container: 'c', cpus: '1' };
     const wrong: [Partial<NodeTopologyStatus>, RegExp][] = [
-      [
-        { assignments: many(2049, () => ({ podUID: 'u', container: 'c', cpus: '1' })) },
-        /assignments: more than 2048 items/,
-      ],
-      [
-        { assignments: [{ podUID: 'u', container: 'c', cpus: long }] },
-        /assignments\.0\.cpus: longer than 4096 characters/,
-      ],
+      [{ assignments: many(2049, () => owner) }, /assignments: more than 2048 items/],
+      [{ assignments: [{ ...owner, cpus: long }] }, /assignments\.0\.cpus: longer than 4096 characters/],
       [{ cells: many(65, (id) => ({ id, cpus: '0' })) }, /cells: more than 64 items/],
       [{ cores: many(2049, String) }, /cores: more than 2048 items/],
       [{ cores: [long] }, /cores\.0: longer than 256 characters/],

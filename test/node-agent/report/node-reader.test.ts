@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { mock } from 'node:test';
 import { NodeReader } from '../../../node-agent/report/node-reader.ts';
 import { createFakeApi } from '../api-stand-in.ts';
+import { useVirtualClock } from '../support.ts';
 import { runWith } from './inputs-fixture.ts';
 
 const PATH = '/api/v1/nodes/n';
@@ -9,15 +9,12 @@ const { signal } = new AbortController();
 
 describe('the kubelet’s version in the Node', () => {
   const api = createFakeApi('n');
-  let second: number;
+  const clock = useVirtualClock();
   let reader: NodeReader;
 
   beforeEach(() => {
-    second = 1000;
-    mock.method(performance, 'now', () => second * 1000);
     reader = new NodeReader(api.client, 'n');
   });
-  afterEach(() => mock.reset());
 
   const writes = (kubeletVersion: string, heartbeat: string) =>
     api.objects.set(PATH, {
@@ -35,13 +32,13 @@ describe('the kubelet’s version in the Node', () => {
   it('counts only once the running kubelet has written its status: after an upgrade within three seconds of that', async () => {
     writes('v1.35.6', '00:10');
     assert.equal(await version('a', '00:05'), 'v1.35.6');
-    second += 61;
+    clock.seconds += 61;
     assert.equal(await version('a', '00:05'), 'v1.35.6');
     assert.equal(reader.dueAt, Number.POSITIVE_INFINITY, 'no heartbeat contradicts it');
     assert.equal(await version('b', '10:00.5'), undefined, 'the Node is older than the run');
     writes('v1.36.3', '10:02');
     assert.equal(await version('b', '10:00.5'), undefined, 'it is not read again at once');
-    second += 3;
+    clock.seconds += 3;
     assert.equal(await version('b', '10:00.5'), 'v1.36.3');
     assert.equal(reader.dueAt, Number.POSITIVE_INFINITY);
   });
@@ -50,7 +47,7 @@ describe('the kubelet’s version in the Node', () => {
     writes('v1.35.6', '50:00');
     assert.equal(await version('b', '10:00'), 'v1.35.6');
     writes('v1.36.3', '10:05');
-    second += 10;
+    clock.seconds += 10;
     assert.equal(await version('b', '10:00'), 'v1.36.3');
     assert.equal(reader.dueAt, Number.POSITIVE_INFINITY);
   });
@@ -58,7 +55,7 @@ describe('the kubelet’s version in the Node', () => {
   it('counts with a clock that was set back, once the kubelet has written its status again', async () => {
     writes('v1.36.3', '00:10');
     assert.equal(await version('a', '30:00'), undefined);
-    second += 3;
+    clock.seconds += 3;
     writes('v1.36.3', '00:15');
     assert.equal(await version('a', '30:00'), 'v1.36.3');
   });
@@ -66,7 +63,7 @@ describe('the kubelet’s version in the Node', () => {
   it('counts after a minute if nothing shows when it was written', async () => {
     writes('v1.36.3', '00:10');
     assert.equal(await version('a'), undefined);
-    second += 61;
+    clock.seconds += 61;
     assert.equal(await version('a'), 'v1.36.3');
   });
 });

@@ -18,92 +18,53 @@ const sysfsOf = (online: string): SysfsHost => ({
 const run = runWith({ sysfs: sysfsOf('0-3') });
 const view = { ...knownView, assignments: [], owned: CpuSet.EMPTY, cpusOfCheckpoint: set('0-3') };
 const kernel = (online: string) => ({ online: set(online), pages: new Map<string, number>(), freePages: new Map() });
+const NONE = /^$/;
 const STRICT = { ...config, cpuManager: { policy: 'static', options: { 'strict-cpu-reservation': 'true' } } };
 
 describe('the facts of a kubelet’s run, against each other and the kernel', () => {
+  const withView = (more: Partial<RunInputs['view']>) => ({ view: { ...view, ...more } });
+  const strict = { kubeletConfig: { ...STRICT, reserved: set('0') }, ...withView({ cpusOfCheckpoint: set('1-3') }) };
   // What differs; the kubelet's CPUs; the problems; what the kubelet has not seen.
-  const rows: [string, Partial<RunInputs>, cpus: string, RegExp | undefined, unseen?: RegExp][] = [
-    ['all agree', {}, '0-3', undefined],
-    [
-      'a CPU came online after the kubelet started',
-      { view: { ...view, cpusOfCheckpoint: set('0-2') } },
-      '0-2',
-      undefined,
-      /^CPU 3 came online/,
-    ],
+  const rows: [string, Partial<RunInputs>, cpus: string, problem: RegExp, unseen: RegExp][] = [
+    ['nothing', {}, '0-3', NONE, NONE],
+    ['a CPU came online later', withView({ cpusOfCheckpoint: set('0-2') }), '0-2', NONE, /^CPU 3 came online/],
     [
       'the same without a checkpoint',
-      { run: { ...run, cpus: set('0-2') }, view: { ...view, cpusOfCheckpoint: undefined } },
-      '0-2',
-      undefined,
-      /^CPU 3 came/,
+      { run: { ...run, cpus: set('0-2') }, ...withView({ cpusOfCheckpoint: undefined }) },
+      ...(['0-2', NONE, /^CPU 3 came/] as const),
     ],
-    [
-      'a CPU went offline under the kubelet',
-      { kernel: kernel('0-2') },
-      '0-3',
-      /^CPU 3 went offline after the kubelet started/,
-    ],
+    ['a CPU went offline', { kernel: kernel('0-2') }, '0-3', /^CPU 3 went offline after the kubelet started/, NONE],
     [
       'a kubelet has started with a CPU that was not read yet',
-      { view: { ...view, cpusOfCheckpoint: set('0-4') }, kernel: kernel('0-4') },
-      '0-4',
-      /the kubelet has CPU 4, not read/,
+      { ...withView({ cpusOfCheckpoint: set('0-4') }), kernel: kernel('0-4') },
+      ...(['0-4', /the kubelet has CPU 4, not read/, NONE] as const),
     ],
-    [
-      'an owner outside the host',
-      { view: { ...view, owned: set('3,9') } },
-      '0-3',
-      /^CPU 9 have owners, and the kubelet's CPUs are 0-3/,
-    ],
-    [
-      'allocatable CPUs outside the host',
-      { view: { ...view, allocatable: set('1-5') } },
-      '0-3',
-      /CPUs 4-5 as allocatable/,
-    ],
-    [
-      'strict reservation keeps reserved CPUs out of the pool',
-      { kubeletConfig: { ...STRICT, reserved: set('0') }, view: { ...view, cpusOfCheckpoint: set('1-3') } },
-      '0-3',
-      undefined,
-    ],
-    ['a new run is not read yet', { runMode: 'reading' }, '0-3', /its host is not read yet/],
-    [
-      'the Node has the version of an earlier run',
-      { kubeletVersion: undefined },
-      '0-3',
-      /the Node has no version of it yet/,
-    ],
+    ['an owner outside', withView({ owned: set('3,9') }), '0-3', /^CPU 9 have owners, .* kubelet's CPUs are 0-3/, NONE],
+    ['allocatable CPUs outside', withView({ allocatable: set('1-5') }), '0-3', /CPUs 4-5 as allocatable/, NONE],
+    ['strict reservation keeps reserved CPUs out of the pool', strict, '0-3', NONE, NONE],
+    ['a new run is not read yet', { runMode: 'reading' }, '0-3', /its host is not read yet/, NONE],
+    ['the version is of an earlier run', { kubeletVersion: undefined }, '0-3', /has no version of it yet/, NONE],
   ];
   for (const [what, change, cpus, problem, unseen] of rows) {
     it(what, () => {
       const checked = checkRun({ ...inputs, run, view, ...change });
       assert.equal(checked.cpus.toString(), cpus);
       assert.deepEqual(checked.host.online.toString(), set(cpus).intersect(set('0-3')).toString());
-      assert.match(checked.problems.join('; '), problem ?? /^$/);
-      assert.match(checked.unseen.join('; '), unseen ?? /^$/);
+      assert.match(checked.problems.join('; '), problem);
+      assert.match(checked.unseen.join('; '), unseen);
     });
   }
 
   it('a report with a problem is not predicted, and says why; without one it is', () => {
+    const topologyManager = { policy: 'none', scope: 'container', options: {} };
+    const managers = {
+      cpuManager: { policy: 'static', options: {} },
+      topologyManager,
+      memoryManager: { policy: 'None' },
+    };
+    const predictable = { ...inputs, run, view, kubeletConfig: { ...config, ...managers } };
     const kubeletOf = (change: Partial<RunInputs>) => {
-      const status = buildStatus(
-        {
-          ...inputs,
-          run,
-          view,
-          kubeletConfig: {
-            ...config,
-            cpuManager: { policy: 'static', options: {} },
-            topologyManager: { policy: 'none', scope: 'container', options: {} },
-            memoryManager: { policy: 'None' },
-          },
-          ...change,
-        },
-        undefined,
-        'now',
-      );
+      const status = buildStatus({ ...predictable, ...change }, undefined, 'now');
       assert.ok(status);
       return preparedHost(status).kubelet;
     };

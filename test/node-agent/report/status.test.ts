@@ -42,24 +42,10 @@ describe('the fields of a report', () => {
 
   it('are absent if there is no value', () => {
     assert.deepEqual(part(build()), BASE);
-    assert.deepEqual(
-      build().conditions?.map(({ type, status }) => [type, status]),
-      [
-        ['AssignmentsKnown', 'True'],
-        ['KubeletRunKnown', 'True'],
-        ['KubeletSeesHost', 'True'],
-        ['KubeletConfigKnown', 'False'],
-        ['NetworksKnown', 'True'],
-        ['NetworkMapValid', 'True'],
-        ['NetworkMapAgrees', 'True'],
-        ['UplinksUp', 'True'],
-        ['NetworksPolledNear', 'True'],
-        ['OpenVswitchInPlace', 'True'],
-        ['StateSaved', 'True'],
-        ['ClockAgrees', 'True'],
-        ['DutiesRunning', 'True'],
-      ],
-    );
+    const kubelet = 'AssignmentsKnown KubeletRunKnown KubeletSeesHost !KubeletConfigKnown';
+    const others = 'UplinksUp NetworksPolledNear OpenVswitchInPlace StateSaved ClockAgrees DutiesRunning';
+    const conditions = build().conditions?.map(({ type, status }) => (status === 'True' ? type : `!${type}`));
+    assert.equal(conditions?.join(' '), `${kubelet} NetworksKnown NetworkMapValid NetworkMapAgrees ${others}`);
     const { kubeletVersion: _v, distances: _d, tunnel: _t, ...least } = BASE;
     const bare = build({
       kubeletVersion: undefined,
@@ -72,15 +58,9 @@ describe('the fields of a report', () => {
   it('have their own values in a complete report', () => {
     const pinning = [{ podUID: 'u', namespace: 'n', podName: 'p', state: 'pinned', vcpus: 2 }] as const;
     const refusals = [{ namespace: 'n', podName: 'p', container: 'c', message: 'm' }];
+    const shared = { sockets: [{ id: 1, cpus: '0-3' }], uncores: [{ id: 2, cpus: '0-3' }] };
     const full = build({
-      run: runWith({
-        description: {
-          ...inputs.run.facts.description,
-          sockets: [{ id: 1, cpus: '0-3' }],
-          uncores: [{ id: 2, cpus: '0-3' }],
-        },
-        isolated: CpuSet.parse('2'),
-      }),
+      run: runWith({ description: { ...inputs.run.facts.description, ...shared }, isolated: CpuSet.parse('2') }),
       pmdCpus: CpuSet.parse('3'),
       pinsVms: false,
       pinning,
@@ -92,8 +72,7 @@ describe('the fields of a report', () => {
     assert.equal(preparedHost(build()).host.online.size, 4, 'the extender takes it');
     assert.deepEqual(part(full), {
       ...BASE,
-      sockets: [{ id: 1, cpus: '0-3' }],
-      uncores: [{ id: 2, cpus: '0-3' }],
+      ...shared,
       cpuManager: { policy: 'static', options: { a: 'b' } },
       topologyManager: { policy: 'restricted', scope: 'pod', options: { c: 'd' } },
       memoryManager: {
@@ -110,13 +89,8 @@ describe('the fields of a report', () => {
     });
   });
 
-  const VF = {
-    resource: 'a/vf',
-    groups: [
-      { cells: '0', total: 4, free: 1 },
-      { cells: '1', total: 4, free: 4 },
-    ],
-  };
+  const groupOf = (cells: string, free: number) => ({ cells, total: 4, free });
+  const VF = { resource: 'a/vf', groups: [groupOf('0', 1), groupOf('1', 4)] };
   it('wait for the devices of a new pod, the owners of CPUs and the networks', () => {
     for (const missing of ['free', 'reserved', 'policy'] as const) {
       const view = { ...knownView, [missing]: undefined };
@@ -135,25 +109,18 @@ describe('the fields of a report', () => {
     ['have no devices while the Node does not have the resource', [VF], {}, undefined],
   ] as const) {
     it(what, () => {
-      const view = {
-        ...knownView,
-        devices: devices?.map(({ resource, groups }) => ({ resource, groups: [...groups] })),
-      };
-      assert.deepEqual(build({ view, capacity }).devices, expected);
+      const list = devices?.map(({ resource, groups }) => ({ resource, groups: [...groups] }));
+      assert.deepEqual(build({ view: { ...knownView, devices: list }, capacity }).devices, expected);
     });
   }
 
+  const NO_STATE = 'memory_manager_state has no state of NUMA node 0 under policy Static';
   const state = { blocks: 1, group: '0', free: { memory: 5 } };
   const readings: [string, NonNullable<ReportInputs['view']['memory']> | undefined, object | undefined, string][] = [
     ['is that of the kubelet', { cells: new Map([[0, state]]) }, state, ''],
     ['is absent, with the reason, if its file is torn', { cells: new Map(), problem: 'torn' }, undefined, 'torn'],
     ['is absent before the kubelet has answered', undefined, undefined, 'the kubelet has not answered'],
-    [
-      'is absent while the file is of policy None',
-      { cells: new Map() },
-      undefined,
-      'memory_manager_state has no state of NUMA node 0 under policy Static',
-    ],
+    ['is absent while the file is of policy None', { cells: new Map() }, undefined, NO_STATE],
   ];
   for (const [what, memory, expected, message] of readings) {
     it(`the state of the static memory manager ${what}`, () => {
@@ -165,12 +132,10 @@ describe('the fields of a report', () => {
 
   it('has a gate that the kubelet declares, whatever its configuration says, under the static CPU manager', () => {
     const declaredFeatures = ['Another', 'GuaranteedQoSPodCPUResize'];
-    const gatesUnder = (policy: string) =>
-      build({
-        kubeletConfig: { ...config, cpuManager: { policy, options: {} } },
-        declaredFeatures,
-        view: { ...knownView, policy },
-      }).featureGates;
+    const gatesUnder = (policy: string) => {
+      const kubeletConfig = { ...config, cpuManager: { policy, options: {} } };
+      return build({ kubeletConfig, declaredFeatures, view: { ...knownView, policy } }).featureGates;
+    };
     assert.deepEqual(gatesUnder('static'), { InPlacePodVerticalScalingExclusiveCPUs: true });
     assert.deepEqual(gatesUnder('none'), {});
   });
@@ -183,10 +148,7 @@ describe('the fields of a report', () => {
       freePages: new Map([['node0/hugepages/hugepages-2048kB', count]]),
     });
     const taken = build({ kubeletConfig: config, view, kernel: kernel(0) });
-    assert.deepEqual(
-      taken.memoryManager?.cells?.map(({ freePages }) => freePages),
-      [{ 'hugepages-2Mi': 0 }],
-    );
+    assert.deepEqual(taken.memoryManager?.cells?.[0]?.freePages, { 'hugepages-2Mi': 0 });
     const text = '2 MiB of 2Mi pages on NUMA node 0 are taken by processes that did not reserve them';
     assert.equal(messageOf('HugePagesFree', taken), text);
     assert.equal(messageOf('HugePagesFree', build({ kubeletConfig: config, view, kernel: kernel(1) })), '');
@@ -217,28 +179,23 @@ describe('the fields of a report', () => {
 });
 
 describe('the kubelet’s configuration in a report', () => {
-  const messageFor = (more: Partial<ReportInputs>) => messageOf('KubeletConfigKnown', build(more));
-  const cases: [string, Partial<ReportInputs>, string][] = [
-    ['none', { kubeletConfig: undefined }, 'config.yaml does not exist'],
-    ['matches the running kubelet', { kubeletConfig: config }, ''],
-    ['has the same reserved CPUs', { kubeletConfig: { ...config, reserved: CpuSet.parse('0') } }, ''],
-    [
-      'has another policy',
-      { kubeletConfig: NO_POLICY },
-      'config.yaml says cpuManagerPolicy none, but the kubelet runs with static',
-    ],
-    [
-      'has other reserved CPUs',
-      { kubeletConfig: { ...config, reserved: CpuSet.parse('0-1') } },
-      'config.yaml says reservedSystemCPUs 0-1, but the kubelet reserves 0',
-    ],
-    [
-      'has reserved CPUs that no policy uses',
-      { view: { ...knownView, policy: 'none' }, kubeletConfig: { ...NO_POLICY, reserved: CpuSet.parse('0-1') } },
-      '',
-    ],
+  const reserving = (cpus: string, base = config) => ({ ...base, reserved: CpuSet.parse(cpus) });
+  const says = (text: string) => `config.yaml says ${text}`;
+  // The kubelet's policy, and what is wrong.
+  const cases: [string, ReportInputs['kubeletConfig'], policy: string, message: string][] = [
+    ['none', undefined, 'static', 'config.yaml does not exist'],
+    ['matches the running kubelet', config, 'static', ''],
+    ['has the same reserved CPUs', reserving('0'), 'static', ''],
+    ['has another policy', NO_POLICY, 'static', says('cpuManagerPolicy none, but the kubelet runs with static')],
+    ['has other reserved CPUs', reserving('0-1'), 'static', says('reservedSystemCPUs 0-1, but the kubelet reserves 0')],
+    ['has reserved CPUs that no policy uses', reserving('0-1', NO_POLICY), 'none', ''],
   ];
-  for (const [name, more, message] of cases) it(name, () => assert.equal(messageFor(more), message));
+  for (const [name, kubeletConfig, policy, message] of cases) {
+    it(name, () => {
+      const status = build({ kubeletConfig, view: { ...knownView, policy } });
+      assert.equal(messageOf('KubeletConfigKnown', status), message);
+    });
+  }
 });
 
 describe('networks and duties in a report', () => {
@@ -249,14 +206,9 @@ describe('networks and duties in a report', () => {
   ] as const;
   const NO_CARRIER = 'none of its uplinks has a carrier';
   const down = new Set(['a', undefined]);
+  const FAILED = "the duty x failed and restarts; see the agent's log";
   const doubts: [string, Partial<ReportInputs>, string, string, string][] = [
-    [
-      'all problems of networks, with the reason of the first',
-      viewWith({ problems }),
-      'NetworksKnown',
-      'NotFound',
-      'a; b',
-    ],
+    ['all problems of networks, with the first reason', viewWith({ problems }), 'NetworksKnown', 'NotFound', 'a; b'],
     ['a typo in the map', viewWith({ mapFault: 'NUMA node 7' }), 'NetworkMapValid', 'InvalidMap', 'NUMA node 7'],
     ['drift', viewWith({ drift: ['physnet a: …'] }), 'NetworkMapAgrees', 'Drift', 'physnet a: …'],
     ['no carrier', viewWith({ down }), 'UplinksUp', 'NoCarrier', `physnet a: ${NO_CARRIER}; the tunnel: ${NO_CARRIER}`],
@@ -265,13 +217,7 @@ describe('networks and duties in a report', () => {
     ['a switch that hangs', { ovsSilence: ['no answer'] }, 'OpenVswitchAnswers', 'NoAnswer', 'no answer'],
     ['a full disk', { unsaved: ['/s: ENOSPC'] }, 'StateSaved', 'FileUnusable', '/s: ENOSPC'],
     ['another time', { clockProblems: ['2 h behind'] }, 'ClockAgrees', 'ClockDiffers', '2 h behind'],
-    [
-      'a failed duty',
-      { failedDuties: ['x'] },
-      'DutiesRunning',
-      'Failed',
-      "the duty x failed and restarts; see the agent's log",
-    ],
+    ['a failed duty', { failedDuties: ['x'] }, 'DutiesRunning', 'Failed', FAILED],
   ];
   for (const [label, change, type, reason, message] of doubts) {
     it(`have a condition: ${label}`, () => {

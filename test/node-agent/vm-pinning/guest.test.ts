@@ -12,17 +12,11 @@ describe('the QEMU process of a launcher', () => {
     add(2, 'qemu-kvm', { 2: 'qemu-kvm' });
     add(3, 'qemu-system-x86', { 3: 'qemu-system-x86', 30: 'CPU 0/KVM' });
     assert.equal(findGuest([1, 2, 3], parts)?.pid, 3);
-    assert.equal(findGuest([1, 2], parts)?.pid, 2);
-    assert.equal(findGuest([1, 2], parts)?.isReady, false);
-    assert.equal(findGuest([1], parts), undefined);
-    assert.equal(findGuest([9], parts), undefined);
-  });
-
-  it('is undefined if it ends during the search', () => {
-    const { parts, add } = machine();
-    add(1, 'qemu', { 1: 'qemu' });
+    const early = findGuest([1, 2], parts);
+    assert.deepEqual([early?.pid, early?.isReady], [2, false]);
+    for (const pid of [1, 9]) assert.equal(findGuest([pid], parts), undefined);
     const ending = { ...parts, processes: { ...parts.processes, start: () => undefined } };
-    assert.equal(findGuest([1], ending), undefined);
+    assert.equal(findGuest([2], ending), undefined, 'it ends during the search');
   });
 
   it('has live threads with roles and allowed CPUs', () => {
@@ -33,14 +27,9 @@ describe('the QEMU process of a launcher', () => {
     // The last one ends before its name is read.
     const list = (pid: number) => [...parts.threads.list(pid), 13];
     const guest = findGuest([1], { ...parts, threads: { ...parts.threads, list } });
-    assert.deepEqual(
-      guest?.list().map(({ tid, name, role, allowed }) => [tid, name, role.kind, String(allowed)]),
-      [
-        [1, 'qemu', 'emulator', '0-7'],
-        [10, 'CPU 0/KVM', 'vcpu', '3'],
-        [11, 'IO iothread1', 'io', '0-7'],
-      ],
-    );
+    const threads = guest?.list().map(({ tid, name, role, allowed }) => `${tid} ${name}: ${role.kind} on ${allowed}`);
+    const expected = ['1 qemu: emulator on 0-7', '10 CPU 0/KVM: vcpu on 3', '11 IO iothread1: io on 0-7'];
+    assert.deepEqual(threads, expected);
     assert.equal(guest?.isReady, true);
     processes.get(1)?.threads.delete(10);
     guest?.list();

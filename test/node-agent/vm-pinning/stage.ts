@@ -66,13 +66,9 @@ export function machine() {
     nowSeconds: () => time.now / 1000,
   };
   const add = (pid: number, name: string, threads: Record<number, string>, cpus = '0-7') => {
-    processes.set(pid, {
-      name,
-      start: pid * 10,
-      identity: pid,
-      threads: new Map(Object.entries(threads).map(([tid, thread]) => [Number(tid), thread])),
-    });
-    for (const tid of Object.keys(threads)) affinity.masks.set(Number(tid), set(cpus));
+    const named = new Map(Object.entries(threads).map(([tid, thread]) => [Number(tid), thread]));
+    processes.set(pid, { name, start: pid * 10, identity: pid, threads: named });
+    for (const tid of named.keys()) affinity.masks.set(tid, set(cpus));
   };
   return { affinity, processes, time, parts, add };
 }
@@ -101,8 +97,7 @@ export function createScene(root: string) {
     const uid = `00000000-0000-0000-0000-${String(pid).padStart(12, '0')}`;
     const id = `c0ffee${pid}`;
     const path = join(root, containerPath(uid, id));
-    write(path, 'cpuset.cpus.effective', cpuset);
-    write(path, 'cpuset.cpus', cpuset);
+    for (const name of ['cpuset.cpus.effective', 'cpuset.cpus']) write(path, name, cpuset);
     write(path, 'cgroup.procs', `${pid - 1}\n${pid}`);
     const named = new Map<string, number>();
     const threads = new Map<number, string>();
@@ -154,10 +149,7 @@ export function createScene(root: string) {
       changed = listener;
       return () => {};
     },
-    assignments: {
-      view: () => view,
-      subscribe: () => () => false,
-    },
+    assignments: { view: () => view, subscribe: () => () => false },
     host: () => host,
     checkInterval: 0.01,
     events: { record: () => {}, flush: async () => {} },
@@ -194,13 +186,10 @@ export function createScene(root: string) {
   };
 }
 
+type Metadata = Partial<Record<'annotations' | 'labels', Readonly<Record<string, string>>>>;
+
 /** As virt-controller creates it. */
-export function launcherPod(
-  name: string,
-  uid: string,
-  id: string,
-  metadata: { annotations?: Readonly<Record<string, string>>; labels?: Readonly<Record<string, string>> } = {},
-): Launcher {
+export function launcherPod(name: string, uid: string, id: string, metadata: Metadata = {}): Launcher {
   const launcher = nodeLauncherOf({
     metadata: {
       name: `virt-launcher-${name}-x`,

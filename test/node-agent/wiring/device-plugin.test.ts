@@ -44,11 +44,7 @@ describe('the agent’s device plugin duty', () => {
   beforeEach(() => {
     node = { pods: '9' };
     kubeletConfig = kubelet();
-    isComplete = true;
-    vacated = [];
-    vacating = Promise.resolve();
-    subscribed = 0;
-    changed = () => {};
+    [isComplete, vacated, vacating, subscribed, changed] = [true, [], Promise.resolve(), 0, () => {}];
   });
   afterEach(() => fake.stop());
 
@@ -113,11 +109,8 @@ describe('the agent’s device plugin duty', () => {
   /** Why the container does not start. */
   const refusal = async (): Promise<string | undefined> => {
     const client = await plugin();
-    const answer = client.preStartContainer(['physnet1-0']);
-    return answer
-      .catch((error: Error) => error.message)
-      .then((text) => text ?? undefined)
-      .finally(client.close);
+    const answer = client.preStartContainer(['physnet1-0']).catch((error: Error) => error.message);
+    return answer.then((text) => text ?? undefined).finally(client.close);
   };
   const devices = async () => {
     const client = await plugin();
@@ -128,11 +121,10 @@ describe('the agent’s device plugin duty', () => {
     return [];
   };
 
-  const starts: [what: string, cpus: string | undefined, expected: string[]][] = [
+  for (const [what, cpus, expected] of [
     ['the container’s CPUs if they are where its network is', '4-5', ['4-5']],
     ['all owned CPUs if the container is unknown, without a check', undefined, ['2-3']],
-  ];
-  for (const [what, cpus, expected] of starts) {
+  ] as const) {
     it(`vacates ${what}`, async () => {
       await run(cpus);
       assert.equal(await refusal(), undefined);
@@ -168,15 +160,12 @@ describe('the agent’s device plugin duty', () => {
     assert.deepEqual(registration?.labels, { resource: PHYSNET, outcome: 'registered' });
   });
 
-  const policies: [string, Partial<NodeKubeletConfig>, boolean][] = [
-    ['static with full-pcpus-only', { cpuManager: { policy: 'static', options: { 'full-pcpus-only': 'true' } } }, true],
-    ['none', { cpuManager: { policy: 'none', options: { 'full-pcpus-only': 'true' } } }, false],
-  ];
-  for (const [name, changes, whole] of policies) {
-    it(`under the policy ${name}, a container with half a core is ${whole ? 'refused' : 'started'}`, async () => {
-      kubeletConfig = kubelet(changes);
+  for (const policy of ['static', 'none']) {
+    const refused = policy === 'static';
+    it(`${policy} with full-pcpus-only: a container with half a core is ${refused ? 'refused' : 'started'}`, async () => {
+      kubeletConfig = kubelet({ cpuManager: { policy, options: { 'full-pcpus-only': 'true' } } });
       await run('5-6');
-      assert.equal((await refusal()) !== undefined, whole);
+      assert.equal((await refusal()) !== undefined, refused);
     });
   }
 

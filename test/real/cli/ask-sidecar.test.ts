@@ -1,10 +1,14 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseAllDocuments } from 'yaml';
 import type { ExtenderExplanation } from '../../../console/data/wire.ts';
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { startConsole } from '../../cli/console-stage.ts';
 import { buildCli, plumbline } from '../../cli/run.ts';
 import { type Spoken, spoken } from '../../cli/spoken.ts';
 import { listen } from '../../console/support.ts';
+import { root } from '../../support/bundles.ts';
 import { tempDirectories } from '../../support/files.ts';
 import { needs } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
@@ -12,10 +16,48 @@ import { type ControlPlane, type KubernetesObject, onControlPlane, podOf } from 
 import { objectsOf, render } from '../install/rendered-fixture.ts';
 import { fullTopology, readyNode, report, type Stage, startStage, topologyOf } from '../scheduler/stage.ts';
 import { createKubeletStandIn, type KubeletStandIn, kubeletFlags } from './kubelet-stand-in.ts';
-import { userOfGuide } from './support.ts';
+
+interface GuideRole extends KubernetesObject {
+  readonly rules: readonly { readonly resources: readonly string[]; readonly verbs: readonly string[] }[];
+}
+
+/** The roles in docs/reference/cli-doctor.md: one for the cluster, one for plumbline-system. */
+function rolesOfGuide(): GuideRole[] {
+  const guide = readFileSync(join(root, 'docs/reference/cli-doctor.md'), 'utf8');
+  const [, yaml = ''] = /```yaml\n(apiVersion: rbac[\s\S]*?)```/.exec(guide) ?? [];
+  return parseAllDocuments(yaml).map((document) => document.toJS() as GuideRole);
+}
+
+async function grantRoles(plane: ControlPlane, account: string, roles: readonly GuideRole[]): Promise<void> {
+  const subjects = [{ kind: 'ServiceAccount', name: account, namespace: 'default' }];
+  for (const role of roles) {
+    const metadata = { ...role.metadata, name: account };
+    const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: role.kind, name: account };
+    const binding = { apiVersion: role.apiVersion, kind: `${role.kind}Binding`, metadata, roleRef, subjects };
+    await plane.create({ ...role, metadata }, binding);
+  }
+}
+
+/**
+ * A new user with the roles of the guide, which take effect a moment after they were written.
+ * @param forward the verbs of pods/portforward, instead of those of the guide
+ * @returns the kubeconfig
+ */
+async function userOfGuide(plane: ControlPlane, name: string, forward?: readonly string[]): Promise<string> {
+  const roles = rolesOfGuide().map((role) => ({
+    ...role,
+    rules: role.rules
+      .map((rule) => (forward && rule.resources.includes('pods/portforward') ? { ...rule, verbs: forward } : rule))
+      .filter(({ verbs }) => verbs.length > 0),
+  }));
+  await plane.create({ apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name, namespace: 'default' } });
+  await grantRoles(plane, name, roles);
+  const kubeconfig = await plane.kubeconfig(name, await plane.serviceAccountToken('default', name));
+  await until('the role to take effect', async () => (await plumbline(['top'], { kubeconfig })).status === 0);
+  return kubeconfig;
+}
 
 const SYSTEM = 'plumbline-system';
-/** The pod with the leading kube-scheduler and its extender. */
 const POD = 'plumbline-scheduler-7d9f8-x2x4z';
 const NODE = 'full';
 const MERGE = 'application/merge-patch+json';
@@ -27,7 +69,6 @@ const vmPod = (name: string, spec: object): KubernetesObject => {
 };
 const onNode = { 'kubernetes.io/hostname': NODE };
 
-/** A node without free CPUs, on which the scheduler's pod runs, and one that does not report. */
 async function addNodes(plane: ControlPlane, kubeletPort: number): Promise<void> {
   const amounts = { cpu: '64', memory: '256Gi', pods: '500', 'devices.kubevirt.io/kvm': '1k' };
   const status = {
@@ -132,7 +173,6 @@ describe('explain, doctor and the console with the extender in kube-scheduler’
     }
   });
 
-  /** The owners of the node's CPUs in its record, as JSON. */
   const ownersOf = (data: string) =>
     new RegExp(`\\["n","${NODE}",\\{.*?"owners":\\[(.*?)\\],"inFlight"`).exec(data)?.[1];
 

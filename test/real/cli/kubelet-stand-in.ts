@@ -8,22 +8,8 @@ import { type WebSocket, WebSocketServer } from 'ws';
 import type { CertificateAuthority } from '../../../sandbox/certificates.ts';
 import { listenOnLoopback } from '../../support/processes.ts';
 
-/**
- * The kubelet's `/portForward/{namespace}/{pod}` over WebSocket, as the kubelet and containerd serve it: the caller
- * needs a certificate of the cluster's authority, a missing pod gives 404, the subprotocol is v4.channel.k8s.io, each
- * channel begins with the port in two bytes (little endian), and a port without a listener gives an error on channel 1.
- * Source: k8s.io/kubelet/pkg/cri/streaming/portforward/websocket.go
- */
-export interface KubeletStandIn {
-  readonly port: number;
-  /** The requested paths, with the subprotocols that the caller offered. */
-  readonly asked: readonly { readonly url: string; readonly protocols: string }[];
-  /** Ports that are forwarded: `namespace/name` → port in the pod → port on this machine. */
-  readonly pods: Map<string, ReadonlyMap<number, number>>;
-  stop(): Promise<void>;
-}
+export type KubeletStandIn = Awaited<ReturnType<typeof createKubeletStandIn>>;
 
-/** Flags with which kube-apiserver reaches such kubelets, and their files. */
 export function kubeletFlags(directory: string, authority: CertificateAuthority): string[] {
   const { cert, key } = authority.issue(['kube-apiserver']);
   const write = (name: string, text: string) => {
@@ -40,9 +26,17 @@ export function kubeletFlags(directory: string, authority: CertificateAuthority)
 const PROTOCOL = 'v4.channel.k8s.io';
 const [DATA, ERROR] = [0, 1];
 
-export async function createKubeletStandIn(authority: CertificateAuthority): Promise<KubeletStandIn> {
+/**
+ * The kubelet's `/portForward/{namespace}/{pod}` over WebSocket, as the kubelet and containerd serve it: the caller
+ * needs a certificate of the cluster's authority, a missing pod gives 404, the subprotocol is v4.channel.k8s.io, each
+ * channel begins with the port in two bytes (little endian), and a port without a listener gives an error on channel 1.
+ * Source: k8s.io/kubelet/pkg/cri/streaming/portforward/websocket.go
+ */
+export async function createKubeletStandIn(authority: CertificateAuthority) {
   const { cert, key } = authority.issue(['127.0.0.1']);
+  /** The requested paths, with the subprotocols that the caller offered. */
   const asked: { url: string; protocols: string }[] = [];
+  /** Ports that are forwarded: `namespace/name` → port in the pod → port on this machine. */
   const pods = new Map<string, ReadonlyMap<number, number>>();
   const sockets = new Set<Socket>();
   const server = createServer({ cert, key, ca: authority.cert, requestCert: true, rejectUnauthorized: false });

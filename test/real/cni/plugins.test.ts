@@ -72,7 +72,6 @@ describe('the gate in front of real plugins, in network namespaces', function ()
 
   describe('called by libcni', () => {
     needs('libcni');
-    /** As the installer writes it. */
     const generate = (primary: object) => {
       const made = gateConflist('10-pods', JSON.stringify(primary));
       const file = join(gate.directory, made.name);

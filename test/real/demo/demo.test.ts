@@ -9,7 +9,6 @@ import { createRealCluster } from './real-cluster-stage.ts';
 
 type StepReport = Parameters<Printer['step']>[0];
 
-/** Keeps what the steps came to, and shows nothing. */
 function recorder(): Printer & { readonly reports: readonly StepReport[] } {
   const reports: StepReport[] = [];
   const nothing = () => undefined;

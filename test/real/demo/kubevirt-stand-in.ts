@@ -1,17 +1,14 @@
 import { PODS, VIRTUAL_MACHINE_INSTANCES } from '../../../sandbox/api-server/built-in-types.ts';
 import { evictionDenial } from '../../../sandbox/api-server/subresources.ts';
-import type { EmulatedNode } from '../../../sandbox/cluster/emulated-node.ts';
+import type { EmulatedNode } from '../../../sandbox/cluster/cluster.ts';
 import { VirtController } from '../../../sandbox/virt-controller/virt-controller.ts';
 import type { RemoteClient } from '../../support/remote-client.ts';
 import type { ControlPlane } from '../control-plane-stage.ts';
 import { failure, serveVirtApi, type VirtApiAnswer } from '../virt-api-stage.ts';
 import { FOREIGN_DEFINITIONS } from '../webhook/crds-fixture.ts';
 
-/** KubeVirt for a cluster with a real control plane. */
 export interface KubeVirt {
-  /** Its definitions and those of multus, before anything watches them. */
   define(plane: ControlPlane): Promise<void>;
-  /** Its controllers and its API, when there are nodes. */
   start(on: Cluster): Promise<{ stop(): Promise<void> }>;
 }
 
@@ -22,7 +19,6 @@ export interface Cluster {
   readonly onFault: (error: unknown) => void;
 }
 
-/** The sandbox's controller, and a stand-in for virt-api's unpause. */
 export const KUBEVIRT_STAND_IN: KubeVirt = {
   define: (plane) => plane.create(...FOREIGN_DEFINITIONS),
   async start({ plane, client, onFault }) {
@@ -44,7 +40,6 @@ export const KUBEVIRT_STAND_IN: KubeVirt = {
   },
 };
 
-/** The part of virt-api, and of virt-handler when the guest runs again. */
 async function unpause(client: RemoteClient, namespace: string, name: string): Promise<VirtApiAnswer> {
   const vmi = client.get(VIRTUAL_MACHINE_INSTANCES, namespace, name);
   const isPaused = vmi?.status?.conditions?.some(({ type }) => type === 'Paused') === true;

@@ -12,7 +12,7 @@ import {
   PODS,
 } from '../../../sandbox/api-server/built-in-types.ts';
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
-import { createEmulatedNode, type EmulatedNode } from '../../../sandbox/cluster/emulated-node.ts';
+import { createEmulatedNode, type EmulatedNode } from '../../../sandbox/cluster/cluster.ts';
 import type { Identity } from '../../../sandbox/cluster/identities.ts';
 import { silent } from '../../support/logger.ts';
 import type { Program } from '../../support/processes.ts';
@@ -23,14 +23,12 @@ import {
   type SchedulerProgram,
   startControlPlane,
 } from '../control-plane-stage.ts';
-import { objectsOf, render } from '../install/rendered-fixture.ts';
+import { callOf, isWebhookConfiguration, objectsOf, render, untilCalled } from '../install/rendered-fixture.ts';
 import { KUBEVIRT_STAND_IN, type KubeVirt } from './kubevirt-stand-in.ts';
-import { callOf, isWebhookConfiguration, untilCalled } from './webhook-configurations-fixture.ts';
 
 const AGENT = 'plumbline-node-agent';
 const SCHEDULER_ACCOUNT = 'plumbline-scheduler';
 const DPUS = 'plumbline-dpu';
-/** Kinds of cert-manager. */
 const FOREIGN = ['Certificate', 'Issuer'];
 /** The kinds that the sandbox's parts and the demo's steps read. Custom ones are served after their definitions. */
 const READ = BUILT_IN_TYPES.filter(
@@ -38,27 +36,17 @@ const READ = BUILT_IN_TYPES.filter(
 );
 const SCHEDULER = { profiles: [{ schedulerName: 'default-scheduler', percentageOfNodesToScore: 100 }] };
 
-/**
- * A cluster with a real control plane. Its kubelets are the sandbox's, and also KubeVirt's controller, unless another
- * one is given.
- */
+/** A cluster with a real control plane, with the sandbox's kubelets and, by default, KubeVirt controller. */
 export interface RealCluster extends DemoCluster {
-  /** Available after the start. @throws Error before */
   readonly plane: ControlPlane;
   readonly scheduler: Program;
-  /**
-   * Starts a kube-scheduler as the shipped Deployment does: it takes part in the election with this name, and calls the
-   * extender on a port of loopback.
-   */
+  /** Starts a kube-scheduler as shipped: in the election with this name, with the extender on a port of loopback. */
   startElectedScheduler(hostName: string, extender: number): Promise<SchedulerProgram>;
 }
 
 export interface RealClusterOptions {
-  /** Default: the sandbox's controller, and a stand-in for virt-api's unpause. */
   readonly kubeVirt?: KubeVirt;
-  /** Additional flags of kube-apiserver. */
   readonly apiServerArgs?: readonly string[];
-  /** Whether Plumbline's kube-schedulers are started with `startElectedScheduler` instead. */
   readonly electedSchedulers?: boolean;
 }
 
@@ -68,7 +56,6 @@ interface Parts {
   readonly client: RemoteClient;
   readonly nodes: readonly EmulatedNode[];
   readonly kubeVirt: { stop(): Promise<void> };
-  /** The cluster's own scheduler. */
   readonly scheduler: Program;
 }
 
@@ -177,7 +164,6 @@ async function startParts(
   }
 }
 
-/** Plumbline's own definitions, so that reports can be watched from the start. */
 function definitions(): KubernetesObject[] {
   return objectsOf(render('base/crd')).filter(({ metadata }) => metadata.name.startsWith(NODE_TOPOLOGIES.plural));
 }
@@ -204,7 +190,6 @@ async function kubeconfigOf({ plane, client }: Parts, identity: Identity): Promi
   }
 }
 
-/** The pod that the DaemonSet controller created for a node and the scheduler bound to it. */
 function agentPod(client: RemoteClient, node: string): Promise<{ name: string; uid: string }> {
   const seconds = 60;
   return new Promise((resolve, reject) => {

@@ -54,7 +54,6 @@ describe('--dpu-lease observe, with a Lease that OVN-Kubernetes’ own code writ
     const log = join(plane.directory, `${name}.log`);
     return startProgram(name, pathOf('ovnKubernetes'), [...args, ...timing, ...more], log);
   };
-  /** What OVN-Kubernetes' own host side says now. */
   const itsOpinion = () =>
     readFileSync(monitor.logFile, 'utf8')
       .match(/^ready=.*$/gm)

@@ -4,7 +4,6 @@ import { DPU_WORKER } from '../install/daemons-stage.ts';
 import { install } from '../install/installation-stage.ts';
 import type { SeenPod } from '../scheduler/stage.ts';
 
-/** A complete installation, with a node whose network runs on a DPU; its agents start in the tests. */
 export type DpuScene = Awaited<ReturnType<typeof createDpuScene>>;
 
 const PODS = '/api/v1/namespaces/default/pods';
@@ -15,12 +14,10 @@ export async function createDpuScene() {
   await installed.startPair('pair');
   const gate = createGateFixture();
   const runDirectory = join(installed.nodes.get(DPU_WORKER)!.hostRoot, 'run/plumbline');
-  /** Calls the host's gate for a network. */
   const callGate = (verb: string) => {
     const conf = { cniVersion: '1.1.0', name: 'net', type: 'plumbline-gate', delegate: { type: PASS } };
     return gate.call({ verb, conf, environment: { PLUMBLINE_RUN_DIR: runDirectory } });
   };
-  /** The node's DPUReady condition: its status and reason. */
   const condition = async (): Promise<string | undefined> => {
     const { status } = (await client.get(`/api/v1/nodes/${DPU_WORKER}`)) as {
       status: { conditions?: { type: string; status: string; reason: string }[] };
@@ -28,7 +25,6 @@ export async function createDpuScene() {
     const ready = status.conditions?.find(({ type }) => type === 'plumbline.dev/DPUReady');
     return ready && `${ready.status} ${ready.reason}`;
   };
-  /** Creates a pod for the scheduler, which only the node may run. @returns its uid */
   const createPod = async (name: string, more: object = {}): Promise<string> => {
     const resources = { limits: { 'devices.kubevirt.io/kvm': '1' } };
     const spec = {
@@ -56,7 +52,6 @@ export async function createDpuScene() {
     startHost: (...flags: string[]) => installed.startAgent(DPU_WORKER, '--gate-status', 'on', ...flags),
     startDpu: (rundir: string) => installed.startDpu(rundir),
     pod: createPod,
-    /** Creates a pod that runs on the node, with a status as from its kubelet. @returns its uid */
     async runningPod(name: string) {
       const uid = await createPod(name, { nodeName: DPU_WORKER });
       const state = { running: { startedAt: '2026-01-01T00:00:00Z' } };

@@ -13,18 +13,15 @@ import { objectsOf, render } from './rendered-fixture.ts';
 
 export const SYSTEM = 'plumbline-system';
 export const DPUS = 'plumbline-dpu';
-/** A node with its own Open vSwitch, and one whose network is on a DPU. */
 export const [WORKER, DPU_WORKER] = ['worker', 'worker-dpu'];
 /** In seconds. */
 export const [INTERVAL, DURATION] = [1, 4];
 
 export interface Images {
   readonly dist: string;
-  /** The path of a file in an image. */
   path(image: string, file: string): string;
 }
 
-/** The files of the images, as `npm run build:image` creates them. */
 export function buildImages(directory: string): Images {
   const env = { ...process.env, PLUMBLINE_DIST: join(directory, 'dist') };
   const names = ['webhook', 'scheduler-plugin', 'node-agent', 'console'];
@@ -89,7 +86,6 @@ export function starter({ plane, objects, images, directory, nodes, ovs, undo }:
     await daemon.ports();
     return daemon;
   };
-  /** The environment in its manifest: PLUMBLINE_SCHEDULER_NAME and others. */
   const settingsOf = (image: string): Record<string, string> => {
     const found = objects.find(({ kind, metadata }) => kind === 'Deployment' && metadata.name === `plumbline-${image}`);
     const [container] = (found as Workload | undefined)?.spec.template.spec.containers ?? [];

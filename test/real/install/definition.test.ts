@@ -18,7 +18,6 @@ const STATUS = SCHEMA.properties!['status']!;
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** The smallest value that a schema accepts. */
 function smallest({ type, ...schema }: Schema): unknown {
   if (type === 'string') return schema.enum?.[0] ?? (schema.format === 'date-time' ? '2026-01-01T00:00:00Z' : 'x');
   if (type === 'integer') return schema.minimum ?? 0;

@@ -15,55 +15,31 @@ import { DEFINITIONS } from './foreign-definitions-fixture.ts';
 import { kubectlEnvironment } from './rendered-fixture.ts';
 import { kubectl, type Place, WAYS } from './ways-fixture.ts';
 
-interface Break {
-  readonly name: string;
-  /** Arguments of kubectl. */
-  readonly inflict: readonly string[];
-  readonly finding: RegExp;
-}
-
 const deletes = (...args: readonly string[]) => ['delete', ...args];
-const BREAKS: readonly Break[] = [
-  {
-    name: 'no MutatingWebhookConfiguration',
-    inflict: deletes('mutatingwebhookconfiguration', WEBHOOK),
-    finding: /^there is no MutatingWebhookConfiguration/,
-  },
-  {
-    name: 'no ValidatingWebhookConfiguration',
-    inflict: deletes('validatingwebhookconfiguration', WEBHOOK),
-    finding: /^there is no ValidatingWebhookConfiguration/,
-  },
-  {
-    name: 'no RoleBinding for the webhooks',
-    inflict: deletes('-n', NAMESPACE, 'rolebinding', WEBHOOK_REQUIRED),
-    finding: /^the webhooks are switched off/,
-  },
-  {
-    name: 'no scheduler',
-    inflict: deletes('-n', NAMESPACE, 'deployment', SCHEDULER),
-    finding: /^the Deployment plumbline-scheduler is not installed/,
-  },
-  {
-    name: `no ${SCHEDULER_WEBHOOK}`,
+const withoutWebhook = JSON.stringify({ webhooks: [{ name: SCHEDULER_WEBHOOK, $patch: 'delete' }] });
+const BREAKS: readonly [name: string, kubectl: readonly string[], finding: RegExp][] = [
+  ...['Mutating', 'Validating'].map((kind): [string, string[], RegExp] => [
+    `no ${kind}WebhookConfiguration`,
+    deletes(`${kind}WebhookConfiguration`, WEBHOOK),
+    new RegExp(`^there is no ${kind}WebhookConfiguration`),
+  ]),
+  ['no RoleBinding for the webhooks', inPlace('rolebinding', WEBHOOK_REQUIRED), /^the webhooks are switched off/],
+  ['no scheduler', inPlace('deployment', SCHEDULER), /^the Deployment plumbline-scheduler is not installed/],
+  [
+    `no ${SCHEDULER_WEBHOOK}`,
     // By name: the order of the webhooks is the manifest's.
-    inflict: ['patch', 'mutatingwebhookconfiguration', WEBHOOK, '--type=strategic', '-p', withoutWebhook()],
-    finding: /has no webhook scheduler\.plumbline\.dev/,
-  },
-  {
-    name: 'no definition',
-    inflict: deletes('crd', 'nodetopologies.plumbline.dev'),
-    finding: /^the cluster has no NodeTopology resource/,
-  },
+    ['patch', 'mutatingwebhookconfiguration', WEBHOOK, '--type=strategic', '-p', withoutWebhook],
+    /has no webhook scheduler\.plumbline\.dev/,
+  ],
+  ['no definition', deletes('crd', 'nodetopologies.plumbline.dev'), /^the cluster has no NodeTopology resource/],
 ];
 
-function withoutWebhook(): string {
-  return JSON.stringify({ webhooks: [{ name: SCHEDULER_WEBHOOK, $patch: 'delete' }] });
+function inPlace(kind: string, name: string): string[] {
+  return deletes('-n', NAMESPACE, kind, name);
 }
 
 const VM = { namespace: 'default', name: 'vm', kind: 'vm' } as const;
 
-/** What the commands need: a cordoned node, a report without a node, and a VM. */
 const SUBJECTS: readonly KubernetesObject[] = [
   { apiVersion: 'v1', kind: 'Node', metadata: { name: 'worker' }, spec: { unschedulable: true } },
   { apiVersion: NODE_TOPOLOGY_API.apiVersion, kind: NODE_TOPOLOGY_API.kind, metadata: { name: 'gone' } },
@@ -75,7 +51,6 @@ const SUBJECTS: readonly KubernetesObject[] = [
   },
 ];
 
-/** The other commands of doctor and explain that change an object of the API, and the object. */
 const CHANGING: readonly { readonly command: Command; readonly object: string }[] = [
   { command: inSystem('rollout', 'restart', `deployment/${WEBHOOK}`), object: `Deployment ${NAMESPACE}/${WEBHOOK}` },
   { command: kubectlCommand('uncordon', 'worker'), object: 'Node /worker' },
@@ -108,7 +83,6 @@ function imagesOf(contents: Record<string, unknown>): string[] {
 const VOLATILE = new Set(['uid', 'resourceVersion', 'creationTimestamp', 'managedFields', 'generation', 'status']);
 const SKIPPED = /^(?:events|leases|endpoints|endpointslices|componentstatuses)\b/;
 
-/** Every object of the cluster, by kind and name. */
 function contentsOf(place: Place): Record<string, unknown> {
   const kinds = kubectl(place, ['api-resources', '--verbs=list', '-o', 'name']).trim().split('\n');
   const listed = kinds.filter((kind) => !SKIPPED.test(kind)).join();
@@ -159,7 +133,7 @@ for (const way of WAYS) {
       if (place !== undefined) rmSync(place.directory, { recursive: true, force: true });
     });
 
-    for (const { name, inflict, finding } of BREAKS) {
+    for (const [name, inflict, finding] of BREAKS) {
       it(`${name}: restored, and nothing else changes`, async () => {
         const before = contentsOf(place);
         kubectl(place, inflict);
@@ -195,7 +169,6 @@ for (const way of WAYS) {
   });
 }
 
-/** As cert-manager's cainjector. */
 function injectCa(place: Place, kind: string, caBundle: string): void {
   const { webhooks } = JSON.parse(kubectl(place, ['get', kind, WEBHOOK, '-o', 'json'])) as {
     webhooks: readonly { readonly name: string }[];
@@ -226,7 +199,6 @@ async function findingOf({ plane }: Place, pattern: RegExp) {
   return found ?? assert.fail(`not found: ${findings.map(({ what }) => what).join('\n')}`);
 }
 
-/** A command as an operator types it. */
 function shell(text: string, { env }: Place, cwd: string): Promise<{ status: number; output: string }> {
   return new Promise((resolve) => {
     execFile('bash', ['-o', 'pipefail', '-c', `${text} 2>&1`], { env, cwd, maxBuffer: 2 ** 28 }, (error, output) => {

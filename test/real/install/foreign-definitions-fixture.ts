@@ -19,78 +19,48 @@ const duration = {
 
 const rule = object(
   {
-    alert: text,
-    record: text,
+    ...fields(text, 'alert', 'record'),
     expr: { 'x-kubernetes-int-or-string': true },
     for: duration,
-    labels: map,
-    annotations: map,
+    ...fields(map, 'labels', 'annotations'),
   },
   ['expr'],
 );
 const endpoint = object({
-  port: text,
-  path: text,
+  ...fields(text, 'port', 'path'),
   interval: duration,
   relabelings: list(object({ sourceLabels: texts, targetLabel: text })),
 });
 
+const CERTIFICATE = {
+  ...fields(text, 'secretName', 'commonName', 'duration', 'renewBefore'),
+  ...fields(texts, 'dnsNames', 'ipAddresses', 'usages'),
+  issuerRef: object(fields(text, 'name', 'kind', 'group'), ['name']),
+  isCA: flag,
+  privateKey: object({
+    algorithm: { type: 'string', enum: ['RSA', 'ECDSA', 'Ed25519'] },
+    rotationPolicy: { type: 'string', enum: ['Never', 'Always'] },
+  }),
+};
+const MONITOR = {
+  jobLabel: text,
+  namespaceSelector: object({ any: flag, matchNames: texts }),
+  selector: labelSelector,
+  endpoints: list(endpoint),
+};
+const ISSUER = { selfSigned: object({ crlDistributionPoints: texts }), ca: object({ secretName: text }) };
+const RULES = { groups: list(object({ name: text, rules: list(rule) }, ['name'])) };
+
+const kindOf = (group: string, kind: string, properties: object, required?: readonly string[]): ForeignKind => ({
+  ...{ group, version: 'v1', kind },
+  schema: { spec: object(properties, required) },
+});
+
 const KINDS: readonly ForeignKind[] = [
-  {
-    group: 'cert-manager.io',
-    version: 'v1',
-    kind: 'Issuer',
-    schema: {
-      spec: object({ selfSigned: object({ crlDistributionPoints: texts }), ca: object({ secretName: text }) }),
-    },
-  },
-  {
-    group: 'cert-manager.io',
-    version: 'v1',
-    kind: 'Certificate',
-    schema: {
-      spec: object(
-        {
-          secretName: text,
-          issuerRef: object({ name: text, kind: text, group: text }, ['name']),
-          dnsNames: texts,
-          ipAddresses: texts,
-          isCA: flag,
-          commonName: text,
-          duration: text,
-          renewBefore: text,
-          usages: texts,
-          privateKey: object({
-            algorithm: { type: 'string', enum: ['RSA', 'ECDSA', 'Ed25519'] },
-            rotationPolicy: { type: 'string', enum: ['Never', 'Always'] },
-          }),
-        },
-        ['secretName', 'issuerRef'],
-      ),
-    },
-  },
-  {
-    group: 'monitoring.coreos.com',
-    version: 'v1',
-    kind: 'ServiceMonitor',
-    schema: {
-      spec: object(
-        {
-          jobLabel: text,
-          namespaceSelector: object({ any: flag, matchNames: texts }),
-          selector: labelSelector,
-          endpoints: list(endpoint),
-        },
-        ['selector', 'endpoints'],
-      ),
-    },
-  },
-  {
-    group: 'monitoring.coreos.com',
-    version: 'v1',
-    kind: 'PrometheusRule',
-    schema: { spec: object({ groups: list(object({ name: text, rules: list(rule) }, ['name'])) }) },
-  },
+  kindOf('cert-manager.io', 'Issuer', ISSUER),
+  kindOf('cert-manager.io', 'Certificate', CERTIFICATE, ['secretName', 'issuerRef']),
+  kindOf('monitoring.coreos.com', 'ServiceMonitor', MONITOR, ['selector', 'endpoints']),
+  kindOf('monitoring.coreos.com', 'PrometheusRule', RULES),
   {
     group: 'security.openshift.io',
     version: 'v1',
@@ -117,5 +87,4 @@ const KINDS: readonly ForeignKind[] = [
  */
 export const DEFINITIONS: readonly KubernetesObject[] = [...FOREIGN_DEFINITIONS, ...KINDS.map(definitionOf)];
 
-/** KubeVirt's own CR, which only the guide writes. */
 export const KUBEVIRTS = definitionOf({ group: 'kubevirt.io', version: 'v1', kind: 'KubeVirt' });

@@ -11,8 +11,7 @@ import { readBlocks } from '../../support/guide-blocks.ts';
 import { needs, pathOf, skipWithout } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
 import { namespaceOf } from '../control-plane-stage.ts';
-import { launcherFor, localnet, reportingNode } from '../webhook/objects-fixture.ts';
-import { sceneOf } from '../webhook/stage.ts';
+import { launcherFor, localnet, reportingNode, sceneOf } from '../webhook/objects-fixture.ts';
 import { SYSTEM } from './daemons-stage.ts';
 import { DEFINITIONS, KUBEVIRTS } from './foreign-definitions-fixture.ts';
 import { type OrderStage, startOrderStage } from './order-stage.ts';
@@ -51,7 +50,6 @@ interface Sample {
   readonly patches?: readonly unknown[];
 }
 
-/** The YAML blocks of the page. */
 const samples = [...readFileSync(PAGE, 'utf8').matchAll(/^```yaml\n(.*?)^```$/gms)].map(
   ([, text = '']) => parse(text) as Sample,
 );
@@ -67,7 +65,6 @@ describe('docs/tasks/install.md, on a real API server', function () {
   needs('kubectl');
   this.timeout(600_000);
   let stage: OrderStage;
-  /** A checkout and the programs of its user. */
   let folder: string;
   const kustomization = samples.find(({ images }) => images !== undefined);
   const rollout = samples.find(({ patches }) => patches !== undefined);

@@ -30,7 +30,6 @@ export interface SchedulerPair {
   readonly scheduler: Program;
 }
 
-/** The applied folders, below manifests/. */
 export const OVERLAY = {
   folder: 'overlays/dpu-host',
   components: ['base/node-agent/components/gate', 'components/console', 'components/monitoring'],
@@ -65,12 +64,9 @@ export async function install() {
     return {
       plane,
       client: plane.client,
-      /** The applied objects. */
       objects,
-      /** The authority of the webhook's certificate, PEM. */
       ca: () => readFileSync(file('ca.crt'), 'utf8'),
       nodes: nodes as ReadonlyMap<string, NodeStandIn>,
-      /** Every request of Plumbline's accounts so far. */
       requests: (): AuditedRequest[] => readAuditLog(file('audit.log')),
       startAgent: daemons.startAgent,
       startDpu: daemons.startDpu,
@@ -85,7 +81,6 @@ export async function install() {
         });
         return webhook;
       },
-      /** A pod of the Deployment with a kube-scheduler and its extender. */
       async startPair(hostName: string): Promise<SchedulerPair> {
         const extender = await daemons.startSidecar(hostName);
         const configuration = await sidecarConfiguration(root, (await extender.ports()).port);
@@ -134,7 +129,6 @@ async function apply(plane: ControlPlane, caFile: string): Promise<void> {
   execFileSync(script, ['--ca-out', caFile], { env, stdio: ['ignore', 'ignore', 'inherit'] });
 }
 
-/** The node as its kubelet would register it, and the agent's pod as its DaemonSet would create it. */
 async function createNode(plane: ControlPlane, name: string, { spec }: Workload): Promise<void> {
   const amounts = {
     ...{ cpu: '16', memory: '64Gi', pods: '110', 'devices.kubevirt.io/kvm': '1k' },

@@ -6,22 +6,13 @@ import type { KubeClient } from '../../../kube/client.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { createHost } from '../../../model/host.ts';
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
-import { kubeletConfiguration } from '../../../sandbox/kubelet/settings.ts';
+import { kubeletConfiguration } from '../../../sandbox/kubelet/managers.ts';
 import { writeSysfs } from '../../../sandbox/kubelet/sysfs.ts';
 import { FakeKubelet } from '../../node-agent/kubelet-stand-in.ts';
 import { listenOnLoopback } from '../../support/processes.ts';
 
 /** The node of an agent: sysfs, the kubelet's directory and sockets, and the kubelet's port. */
-export interface NodeStandIn {
-  readonly name: string;
-  readonly hostRoot: string;
-  readonly kubelet: FakeKubelet;
-  /** The certificate of the kubelet's port. */
-  readonly endpoint: string;
-  /** Answers of the kubelet's port so far: the HTTP status of each. */
-  readonly answers: readonly number[];
-  stop(): Promise<void>;
-}
+export type NodeStandIn = Awaited<ReturnType<typeof createNodeStandIn>>;
 
 /** Two sockets of four cores with two threads; CPUs 0 and 8 are reserved. */
 const HOST = createHost({
@@ -34,7 +25,7 @@ const HOST = createHost({
 const RESERVED = CpuSet.parse('0,8');
 
 /** @param client of the administrator; a kubelet's own certificate would also be allowed the two reviews */
-export async function createNodeStandIn(name: string, hostRoot: string, client: KubeClient): Promise<NodeStandIn> {
+export async function createNodeStandIn(name: string, hostRoot: string, client: KubeClient) {
   const kubelet = new FakeKubelet(join(hostRoot, 'var/lib/kubelet'));
   await writeSysfs(join(hostRoot, 'sys'), HOST);
   const configuration = kubeletConfiguration({
@@ -52,6 +43,7 @@ export async function createNodeStandIn(name: string, hostRoot: string, client: 
   kubelet.writeCheckpoint(HOST.online.toString());
   await kubelet.start();
 
+  /** The HTTP status of each answer of the kubelet's port. */
   const answers: number[] = [];
   const { cert, key } = createCertificateAuthority('kubelet').issue([name]);
   mkdirSync(join(kubelet.directory, 'pki'));
@@ -86,10 +78,7 @@ interface Reviewed {
   };
 }
 
-/**
- * As in the kubelet (Kubernetes 1.33 and newer): identifies the caller, and checks that it may read this node's
- * configz.
- */
+/** As in the kubelet (Kubernetes 1.33 and newer): who is it, and may it read this node's configz? */
 async function mayRead(client: KubeClient, node: string, authorization = ''): Promise<number> {
   const token = authorization.replace(/^Bearer /, '');
   const { status: who } = (await client.create('/apis/authentication.k8s.io/v1/tokenreviews', {

@@ -10,10 +10,10 @@ import {
   type CreatedPod,
   type CreatedVmi,
   launcherFor,
+  sceneOf,
   type VmiOptions,
   virtualMachineInstance,
 } from '../webhook/objects-fixture.ts';
-import { sceneOf } from '../webhook/stage.ts';
 import { SYSTEM } from './daemons-stage.ts';
 import { kubectlEnvironment } from './rendered-fixture.ts';
 import { createWayToTheCluster } from './services-stage.ts';
@@ -21,19 +21,15 @@ import { createWayToTheCluster } from './services-stage.ts';
 const TENANT = 'tenant';
 const FULL = { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' };
 
-/** The results of three pods: the CPUs that each was created with, or why it was refused. */
 export interface Verdict {
-  /** A pod without relation to Plumbline. */
   readonly unrelated: string;
   /** A launcher with networks, of a VM that requests nothing. */
   readonly networks: string;
   /** The launcher of a VM that requests whole cores. */
   readonly asking: string;
-  /** An ordinary pod that requests whole cores. */
   readonly aligned: string;
 }
 
-/** Created as without Plumbline. */
 export const UNTOUCHED: Verdict = {
   unrelated: '3 CPUs',
   networks: '9 CPUs',
@@ -43,7 +39,6 @@ export const UNTOUCHED: Verdict = {
 
 export type OrderStage = Awaited<ReturnType<typeof startOrderStage>>;
 
-/** A real API server that reaches Services, without Plumbline. */
 export async function startOrderStage(definitions: readonly KubernetesObject[]) {
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-order-'));
   const way = await createWayToTheCluster(directory);
@@ -54,7 +49,6 @@ export async function startOrderStage(definitions: readonly KubernetesObject[]) 
   await plane.create(namespaceOf(TENANT), ...definitions);
   const env = kubectlEnvironment(plane.adminKubeconfig);
   let stopWebhook = async () => {};
-  /** @returns its exit status and its standard error */
   const kubectl = (args: readonly string[], input = '') => {
     const { status, stderr } = spawnSync(pathOf('kubectl'), args, { input, env, encoding: 'utf8' });
     return { status: status ?? 1, said: stderr.trim() };

@@ -6,11 +6,10 @@ import { onControlPlane, podOf } from '../control-plane-stage.ts';
 import { report, topologyOf } from '../scheduler/stage.ts';
 import { installInterceptor } from '../virt-api-stage.ts';
 import { type CreatedVmi, launcherFor, localnet, virtualMachineInstance } from '../webhook/objects-fixture.ts';
+import { covers, type Grant, grantsOf, grantText } from './audit-log-stage.ts';
 import { DPU_WORKER, DPUS, SYSTEM, WORKER } from './daemons-stage.ts';
 import { type Installation, install, type SchedulerPair } from './installation-stage.ts';
-import { covers, type Grant, grantsOf, grantText } from './support.ts';
 
-/** The accounts of the daemons, and that of a DPU. */
 const ACCOUNTS = [
   { namespace: SYSTEM, name: 'plumbline-webhook' },
   { namespace: SYSTEM, name: 'plumbline-scheduler' },
@@ -29,7 +28,6 @@ const WIDER = ['leases'];
 const ASKED_BY_POLICIES = ['pausedstarts'];
 /** That no request has: RBAC asks for it where a role is given away. */
 const ASKED_BY_RBAC = 'bind';
-/** As KubeVirt marks the launcher of a VMI. */
 const LAUNCHER = { labels: { 'kubevirt.io': 'virt-launcher' }, annotations: { 'kubevirt.io/domain': 'vm' } };
 const TENANT = '/api/v1/namespaces/tenant';
 

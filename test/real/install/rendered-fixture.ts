@@ -5,15 +5,14 @@ import { dirname, join } from 'node:path';
 import { parseAllDocuments, stringify } from 'yaml';
 import { root } from '../../support/bundles.ts';
 import { pathOf } from '../../support/parts.ts';
-import type { KubernetesObject } from '../control-plane-stage.ts';
+import { until } from '../../support/until.ts';
+import type { ControlPlane, KubernetesObject } from '../control-plane-stage.ts';
 
-/** The environment of a program that calls kubectl for the cluster of a kubeconfig. */
 export function kubectlEnvironment(kubeconfig: string): NodeJS.ProcessEnv {
   const PATH = `${dirname(pathOf('kubectl'))}:${process.env['PATH'] ?? ''}`;
   return { ...process.env, KUBECONFIG: kubeconfig, PATH };
 }
 
-/** The output of kubectl for a folder of manifests/, with components of manifests/. */
 export function render(folder: string, components: readonly string[] = []): string {
   const kubectl = (directory: string) =>
     execFileSync(pathOf('kubectl'), ['kustomize', directory], {
@@ -35,4 +34,40 @@ export function render(folder: string, components: readonly string[] = []): stri
 
 export function objectsOf(yaml: string): KubernetesObject[] {
   return parseAllDocuments(yaml).flatMap((document) => (document.toJS() as KubernetesObject | null) ?? []);
+}
+
+interface WebhookConfiguration extends KubernetesObject {
+  readonly webhooks: readonly { readonly clientConfig: { readonly service: { readonly path: string } } }[];
+}
+
+export function isWebhookConfiguration(object: KubernetesObject): object is WebhookConfiguration {
+  return object.kind.endsWith('WebhookConfiguration');
+}
+
+export function callOf({ webhooks, ...rest }: WebhookConfiguration, port: number, ca: string): KubernetesObject {
+  const caBundle = Buffer.from(ca).toString('base64');
+  const called = webhooks.map(({ clientConfig, ...webhook }) => ({
+    ...webhook,
+    clientConfig: { url: `https://127.0.0.1:${port}${clientConfig.service.path}`, caBundle },
+  }));
+  return { ...rest, webhooks: called };
+}
+
+/** The API server applies configurations a moment after they are stored: waits until a pod is padded. */
+export async function untilCalled({ client }: Pick<ControlPlane, 'client'>): Promise<void> {
+  const resources = { limits: { cpu: '3', memory: '1Gi' } };
+  const pod = {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { generateName: 'asks-', annotations: { 'plumbline.dev/align': 'whole-cores' } },
+    spec: { containers: [{ name: 'c', image: 'none', resources }] },
+  };
+  await until('the webhook to be called', async () => {
+    const answer = (await client.create('/api/v1/namespaces/default/pods', pod, {
+      query: { dryRun: 'All' },
+    })) as {
+      spec: { containers: { resources: { limits: { cpu: string } } }[] };
+    };
+    return answer.spec.containers[0]?.resources.limits.cpu === '4';
+  });
 }

@@ -2,22 +2,15 @@ import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
 
+export type WayToTheCluster = Awaited<ReturnType<typeof createWayToTheCluster>>;
+
 /**
  * The API server's connection to Services: for any address, it requests a connection here (HTTP CONNECT) and gets one
  * port of loopback. So webhooks are called as the shipped configurations define, by their Service and its certificate.
  */
-export interface WayToTheCluster {
-  /** An EgressSelectorConfiguration for --egress-selector-config-file. */
-  readonly configuration: string;
-  /** Sets the target from now on. */
-  port: number;
-  stop(): Promise<void>;
-}
-
-export async function createWayToTheCluster(directory: string): Promise<WayToTheCluster> {
+export async function createWayToTheCluster(directory: string) {
   const udsName = join(directory, 'egress.sock');
   const sockets = new Set<Socket>();
-  const way = { port: 0 };
   const server = createServer((socket) => {
     sockets.add(socket);
     socket.on('error', () => undefined).once('close', () => sockets.delete(socket));
@@ -36,21 +29,19 @@ export async function createWayToTheCluster(directory: string): Promise<WayToThe
     server.listen(udsName, resolve);
   });
   const connection = { proxyProtocol: 'HTTPConnect', transport: { uds: { udsName } } };
-  return {
+  const way = {
+    /** An EgressSelectorConfiguration for --egress-selector-config-file. */
     configuration: stringify({
       apiVersion: 'apiserver.k8s.io/v1beta1',
       kind: 'EgressSelectorConfiguration',
       egressSelections: [{ name: 'cluster', connection }],
     }),
-    get port() {
-      return way.port;
-    },
-    set port(port) {
-      way.port = port;
-    },
+    /** The target from now on. */
+    port: 0,
     async stop() {
       for (const socket of sockets) socket.destroy();
       await new Promise((resolve) => server.close(resolve));
     },
   };
+  return way;
 }

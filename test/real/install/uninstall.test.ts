@@ -47,7 +47,6 @@ describe('uninstalling, on a real API server', function () {
     const env = kubectlEnvironment(installed.plane.adminKubeconfig);
     return spawnSync(program, args, { env, encoding: 'utf8', maxBuffer: 2 ** 28 });
   };
-  /** Everything that the API server has whose content names Plumbline, as `Kind namespace/name`. */
   const traces = (): string[] => {
     const kinds = run('kubectl', 'api-resources', '--verbs=list', '-o', 'name').stdout.trim().split('\n');
     const listed = kinds.filter((kind) => !kind.startsWith('events'));

@@ -10,7 +10,6 @@ import { DEFINITIONS } from './foreign-definitions-fixture.ts';
 import { objectsOf, render } from './rendered-fixture.ts';
 
 const AGENT = 'base/node-agent/components';
-/** Everything that can be applied: what, and with which components. */
 const BUILDS: readonly (readonly [folder: string, ...components: string[]])[] = [
   ['base'],
   ...['gate', 'dpu', 'dpu-observe', 'network-map', 'selinux', 'openshift'].map(

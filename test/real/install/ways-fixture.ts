@@ -18,12 +18,10 @@ export interface Place {
   readonly env: NodeJS.ProcessEnv;
 }
 
-/** How a cluster gets Plumbline, and where its operator runs what doctor prints. */
 export interface Way {
   readonly name: string;
   install(place: Place): void;
   readonly folder: (place: Place) => string;
-  /** What the fix of a missing object must be. */
   readonly fix: RegExp;
   /** What kubectl does not apply, because Helm owns it. */
   readonly conflicts?: RegExp;
@@ -46,7 +44,6 @@ const releaseManifest = (...args: readonly string[]): string =>
 const applied = (place: Place, yaml: string, manager = 'kubectl') =>
   kubectl(place, ['apply', '--server-side', `--field-manager=${manager}`, '-f', '-'], yaml);
 
-/** A kustomization of an operator: other images, two components, and the version of the cluster. */
 function writeKustomization(directory: string): string {
   const folder = join(directory, 'ours');
   mkdirSync(folder, { recursive: true });

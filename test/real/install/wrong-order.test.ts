@@ -11,7 +11,6 @@ import { objectsOf, render } from './rendered-fixture.ts';
 
 const ASIDE = ['components/no-cert-manager'];
 const SECRET = `/api/v1/namespaces/${SYSTEM}/secrets/plumbline-webhook-tls`;
-/** Kinds without which kubectl says so, for each: whose they are. */
 const missing = (said: string) =>
   [...new Set([...said.matchAll(/no matches for kind "(\w+)"/g)].map(([, kind]) => kind))].sort();
 

@@ -35,10 +35,6 @@ const TOKEN_POLICY = deniedByPolicy('plumbline-dpu-tokens');
 const accounts = (namespace = DPUS) => `/api/v1/namespaces/${namespace}/serviceaccounts`;
 const request = (spec: object = {}) => ({ apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec });
 
-interface Requested {
-  readonly status: { readonly token: string };
-}
-
 const AGENT_POLICY = deniedByPolicy('plumbline-node-agent');
 const DPU_POLICY = deniedByPolicy('plumbline-dpu');
 
@@ -142,7 +138,8 @@ describe('the account of a DPU, on a real API server', function () {
     });
 
     const another = `${LEASES}/ovn-dpu-${OTHER}`;
-    const owners = [{ apiVersion: 'v1', kind: 'Node', name: OTHER, uid: 'u' }];
+    const stolen = { metadata: { ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: OTHER, uid: 'u' }] } };
+    const record = (text: string) => ({ metadata: { annotations: { [DPU_RUN_ANNOTATION]: text } } });
     const changes: [string, object][] = [
       ['extends the duration', { spec: { leaseDurationSeconds: 4_000_000 } }],
       ['sets its holder', { spec: { holderIdentity: 'x' } }],
@@ -152,23 +149,15 @@ describe('the account of a DPU, on a real API server', function () {
       ['drops owners', { metadata: { ownerReferences: [] } }],
       ['adds a finalizer', { metadata: { finalizers: ['example.org/kept'] } }],
       ['adds an annotation', { metadata: { annotations: { a: 'x'.repeat(200_000) } } }],
-      ['writes a long record', { metadata: { annotations: { [DPU_RUN_ANNOTATION]: 'x'.repeat(2049) } } }],
+      ['writes a long record', record('x'.repeat(2049))],
       ['adds a label', { metadata: { labels: { a: 'b' } } }],
     ];
     const forged: [string, () => Promise<unknown>, RegExp][] = [
       ['a host that creates the Lease of another node', () => host.create(LEASES, object('worker-3')), AGENT_POLICY],
       ['a host that writes the Lease of another node', () => host.patch(another, MERGE, renewal()), AGENT_POLICY],
       ['a host that renews its own', () => host.patch(PATH, MERGE, renewal()), AGENT_POLICY],
-      [
-        'a host that makes another node the owner',
-        () => host.patch(PATH, MERGE, { metadata: { ownerReferences: owners } }),
-        AGENT_POLICY,
-      ],
-      [
-        'a host that says what runs on the DPU',
-        () => host.patch(PATH, MERGE, { metadata: { annotations: { [DPU_RUN_ANNOTATION]: '{}' } } }),
-        AGENT_POLICY,
-      ],
+      ['a host that makes another node the owner', () => host.patch(PATH, MERGE, stolen), AGENT_POLICY],
+      ['a host that says what runs on the DPU', () => host.patch(PATH, MERGE, record('{}')), AGENT_POLICY],
       ['a host that deletes the Lease', () => host.delete(PATH), DENIED_BY_RBAC],
       ['a DPU that renews the Lease of another node', () => dpu.patch(another, MERGE, renewal()), DPU_POLICY],
       ['a DPU that creates a Lease', () => dpu.create(LEASES, object('worker-3')), DENIED_BY_RBAC],
@@ -192,11 +181,9 @@ describe('the account of a DPU, on a real API server', function () {
     it('replaces a token for ten minutes with one for a day, which the next request uses', async () => {
       const { directory, kubeconfig } = installed.plane;
       const tokenFile = join(directory, 'dpu.token');
-      const first = (await admin.create(
-        `${accounts()}/${OWN}/token`,
-        request({ expirationSeconds: 600 }),
-      )) as Requested;
-      writeFileSync(tokenFile, first.status.token, { mode: 0o640 });
+      const asked = await admin.create(`${accounts()}/${OWN}/token`, request({ expirationSeconds: 600 }));
+      const { token } = (asked as { readonly status: { readonly token: string } }).status;
+      writeFileSync(tokenFile, token, { mode: 0o640 });
       const file = await kubeconfig('renewing', 'none');
       writeFileSync(file, readFileSync(file, 'utf8').replace('token: none', 'tokenFile: dpu.token'));
       const access = await apiAccess(file);
@@ -207,7 +194,7 @@ describe('the account of a DPU, on a real API server', function () {
       const stop = new AbortController();
       const deps = { client, tokenFile, log, metrics, wallClock: Date.now, nowSeconds: monotonicSeconds };
       const done = new TokenRenewal(deps).run(stop.signal);
-      const renewed = () => readFileSync(tokenFile, 'utf8').trim() !== first.status.token;
+      const renewed = () => readFileSync(tokenFile, 'utf8').trim() !== token;
       await eventually(renewed, 'another token', 10).catch((error: Error) =>
         assert.fail(JSON.stringify([error, lines])),
       );
@@ -226,14 +213,12 @@ describe('the account of a DPU, on a real API server', function () {
       await client.close();
     });
 
+    const onNode = { boundObjectRef: { apiVersion: 'v1', kind: 'Node', name: OWN } };
     const forged: [string, Parameters<typeof isRefused>][] = [
       ['one of another DPU', [OTHER, {}, TOKEN_POLICY]],
       ['one for a year', [OWN, { expirationSeconds: 365 * DAY }, TOKEN_POLICY]],
       ['one for a second more than a day', [OWN, { expirationSeconds: DAY + 1 }, TOKEN_POLICY]],
-      [
-        'one that is bound to a node',
-        [OWN, { boundObjectRef: { apiVersion: 'v1', kind: 'Node', name: OWN } }, TOKEN_POLICY],
-      ],
+      ['one that is bound to a node', [OWN, onNode, TOKEN_POLICY]],
       ['one of the extender', ['plumbline-scheduler-plugin', {}, DENIED_BY_RBAC, 'plumbline-system']],
       ['one of the default account of its namespace', ['default', {}, TOKEN_POLICY]],
     ];

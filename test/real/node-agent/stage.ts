@@ -3,10 +3,8 @@ import { installPolicies, type PoliciesOptions } from '../webhook/policies-stage
 
 const SYSTEM = 'plumbline-system';
 const ACCOUNT = 'plumbline-node-agent';
-/** The namespace of the accounts of DPUs. */
 export const DPUS = 'plumbline-dpu';
 
-/** A real API server with Plumbline's roles and policies, and nodes with agents. */
 export type InstalledAgents = Awaited<ReturnType<typeof installAgents>>;
 
 export async function installAgents(
@@ -23,9 +21,7 @@ export async function installAgents(
   });
   return {
     ...policies,
-    /** The client of the agent on a node, with the token of its pod. */
     agent: (node: string) => policies.account(SYSTEM, ACCOUNT, `agent-${node}`),
-    /** A client with a token of the same account that is not bound to a pod. */
     unbound: () => policies.account(SYSTEM, ACCOUNT),
   };
 }

@@ -5,7 +5,6 @@ import { type Replica, type Stage, startStage, topologyOf } from './stage.ts';
 
 const GROUPS = '/apis/scheduling.k8s.io/v1alpha2/namespaces/default/podgroups';
 const GATES = '--feature-gates=GenericWorkload=true,GangScheduling=true';
-/** Nodes with 14 CPUs for pods: two VMs of six each. */
 const NODES = 8;
 const CPUS = '6';
 

@@ -24,7 +24,6 @@ describe('an extender next to the cluster’s own real kube-scheduler', function
   });
   after(() => stage?.stop());
 
-  /** The number of calls of each verb until the pod is placed. */
   const callsFor = async (pod: Parameters<Stage['addPod']>[0]) => {
     const calls = async () => ({
       filter: await first.extender.metric('plumbline_extender_calls_total', { verb: 'filter' }),

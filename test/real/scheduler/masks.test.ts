@@ -28,7 +28,6 @@ describe('CPU masks with a real scheduler', function () {
     await stage?.stop();
   });
 
-  /** Creates the launcher of a VM on shared CPUs with a CPU mask. */
   const launch = async (name: string, mask: string, more: { labels?: object; annotations?: object } = {}) => {
     const resources = { requests: { cpu: '200m' }, limits: { 'devices.kubevirt.io/kvm': '1' } };
     const labels = { 'kubevirt.io': 'virt-launcher', ...more.labels };

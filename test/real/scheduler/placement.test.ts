@@ -4,7 +4,6 @@ import { secondsUntil, until } from '../../support/until.ts';
 import { onControlPlane } from '../control-plane-stage.ts';
 import { fullTopology, type Replica, report, type Stage, startStage, topologyOf } from './stage.ts';
 
-/** In seconds. The duration is printed, because a busy machine is not a fault. */
 const RECHECKS = 'plumbline_extender_rechecks_total';
 const nodesNamed = (prefix: string, count: number) =>
   Array.from({ length: count }, (_, i) => `${prefix}-${String(i).padStart(3, '0')}`);
@@ -22,7 +21,6 @@ describe('placement with a real kube-scheduler', function () {
   });
   after(() => stage?.stop());
 
-  /** Fails with the state of the pod and of the extender. */
   const boundTo = async (pod: string) => {
     const isBound = async () => (await stage.podOf(pod)).spec.nodeName !== undefined;
     const took = await secondsUntil(`${pod} to be bound`, isBound).catch(async (error: Error) => {
@@ -43,7 +41,6 @@ describe('placement with a real kube-scheduler', function () {
       return items.every(({ metadata }) => metadata.labels['plumbline.dev/threads-per-core'] === '2');
     });
 
-  /** Places and deletes pods that only one node fits, until the extender had to help the given number of times. */
   const placeAgainAndAgain = async (node: string, rounds: number, more: Record<string, unknown>, helps: number) => {
     let slowest = 0;
     let helped = 0;

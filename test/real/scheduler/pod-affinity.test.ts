@@ -51,7 +51,6 @@ describe('required affinity to pods, as the real kube-scheduler judges it', func
         await add(`placed-${index}-${at}`, other, { nodeName: other.node ?? 'a1' });
       const excluded = Object.values(refused).flat();
       const open = Object.keys(LABELS_OF_NODES).filter((name) => !excluded.includes(name));
-      /** A pod of the case that may only go to these nodes: what kube-scheduler says, or the node. */
       const tryOn = async (name: string, nodes: readonly string[]) => {
         const terms = [{ matchExpressions: [{ key: 'kubernetes.io/hostname', operator: 'In', values: nodes }] }];
         const nodeAffinity = { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: terms } };

@@ -24,7 +24,6 @@ describe('a kubelet that rejects what was predicted to fit, with a real kube-sch
   });
   after(() => stage?.stop());
 
-  /** The node of a new pod, once it has one. */
   const place = async (name: string) => {
     await stage.addPod({ name, cpu: '4' });
     return stage.bound(name);

@@ -6,7 +6,6 @@ import { inParallel, type Pair, type Stage, startStage, topologyOf } from './sta
 /** Of 14 free CPUs on a node. */
 const PODS_PER_NODE = 3;
 
-/** Pairs as in the pods of the Deployment plumbline-scheduler. */
 describe('pairs of a real kube-scheduler and an extender', function () {
   needs('controlPlane');
   needs('kubectl');

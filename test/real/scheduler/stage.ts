@@ -25,21 +25,15 @@ const BACKOFF = { podInitialBackoffSeconds: 1, podMaxBackoffSeconds: 10 };
 /** Seconds that a renewal counts, and between two of them. */
 const [DURATION, INTERVAL] = [600, 60];
 
-/** One process of the extender. */
 export type Replica = Awaited<ReturnType<typeof startReplica>>;
 
 interface ReplicaOptions {
   readonly args?: readonly string[];
-  /**
-   * The host name of its kube-scheduler, which takes part in an election. Default: none; the stage writes the Lease that
-   * names this replica.
-   */
+  /** The host name of its kube-scheduler, which is in an election. Default: the stage's Lease names this replica. */
   readonly hostName?: string;
-  /** The address of the API server instead of the real one. */
   readonly api?: { readonly url: string; readonly ca: string };
 }
 
-/** A real API server with the extender's manifests and objects of the test. */
 export type Stage = Awaited<ReturnType<typeof startStage>>;
 
 export type ExtenderSettings = Readonly<Record<string, unknown>>;
@@ -58,7 +52,6 @@ export interface Pair {
   readonly scheduler: Program;
 }
 
-/** The shipped configuration of a kube-scheduler, for an extender on a port. */
 export async function configurationAt(way: Way, port: number) {
   if (way === 'sidecar') return (await sidecarConfiguration(root, port)) as unknown as SchedulerConfiguration;
   const configuration = loopbackFile('kube-scheduler-config.yaml') as SchedulerConfiguration;
@@ -74,7 +67,6 @@ interface SchedulerConfiguration {
 const loopbackFile = (file: string): unknown =>
   parse(readFileSync(join(root, 'manifests/scheduler/loopback', file), 'utf8'));
 
-/** The flags of the shipped extender. */
 function shippedArgs(way: Way): readonly string[] {
   if (way === 'sidecar') return ['--scheduler-lease', `${SYSTEM}/plumbline-scheduler`];
   const pod = loopbackFile('plumbline-scheduler-plugin.yaml') as { spec: { containers: { args: string[] }[] } };
@@ -84,7 +76,6 @@ function shippedArgs(way: Way): readonly string[] {
 export interface SchedulerOptions {
   readonly name?: string;
   readonly percentageOfNodesToScore?: number;
-  /** Default: those of Plumbline's own kube-scheduler, with the replica that was started last. */
   readonly extenders?: readonly ExtenderSettings[];
   readonly flags?: readonly string[];
 }
@@ -150,7 +141,6 @@ export async function startStage({ way = 'sidecar', apiServerArgs = [] }: StageO
   const leader = createLeader(client);
   const readPod = async (name: string) => (await client.get(`/api/v1/namespaces/default/pods/${name}`)) as SeenPod;
 
-  /** Resolves when it is ready and, unless it follows an election, active. */
   const start = async ({ args = [], api = plane, hostName }: ReplicaOptions = {}): Promise<Replica> => {
     const number = replicas.length + 1;
     const token = await plane.serviceAccountToken(SYSTEM, ACCOUNTS[way]);
@@ -170,7 +160,6 @@ export async function startStage({ way = 'sidecar', apiServerArgs = [] }: StageO
     plane,
     client,
     startReplica: start,
-    /** Starts a kube-scheduler with a host name of its own, and an extender that follows its election. */
     async startPair(hostName: string): Promise<Pair> {
       const extender = await start({ args: shippedArgs(way), hostName });
       const configuration = await configurationAt(way, extender.port);
@@ -202,9 +191,7 @@ export async function startStage({ way = 'sidecar', apiServerArgs = [] }: StageO
       await client.create('/api/v1/namespaces/default/pods', podOf({ name }, spec));
     },
     podOf: readPod,
-    /** Waits until a scheduler has bound the pod. @returns its node */
     bound: (name: string) => until(`${name} to be bound`, async () => (await readPod(name)).spec.nodeName),
-    /** What the scheduler says about a waiting pod; '' if nothing yet. */
     async waitsFor(name: string) {
       const { status } = await readPod(name);
       return status.conditions?.find(({ type }) => type === 'PodScheduled')?.message ?? '';
@@ -218,7 +205,6 @@ export async function startStage({ way = 'sidecar', apiServerArgs = [] }: StageO
   };
 }
 
-/** Writes the Lease of a kube-scheduler that leads. */
 function createLeader(client: KubeClient) {
   let holder: string | undefined;
   const renew = async () => {
@@ -273,7 +259,6 @@ function nodeObject(
   return readyNode(name, amounts, { labels });
 }
 
-/** A node as its kubelet would register it. */
 export function readyNode(
   name: string,
   amounts: Readonly<Record<string, string>>,
@@ -288,7 +273,6 @@ export function readyNode(
   };
 }
 
-/** The parts of the base for scheduler and extender, except those that need other controllers. */
 function baseObjects(way: Way): KubernetesObject[] {
   const left = ['PodDisruptionBudget', 'NetworkPolicy', 'PriorityClass'];
   return objectsOf(render('base', way === 'loopback' ? ['scheduler/loopback'] : [])).filter(
@@ -308,7 +292,6 @@ async function startReplica(directory: string, number: number, args: readonly st
   });
   const { port, probePort } = await daemon.ports();
   const metrics = `http://127.0.0.1:${probePort}/metrics`;
-  /** The sum of the metric's series, or of those with these labels. */
   const metric = async (name: string, labels: Readonly<Record<string, string>> = {}): Promise<number> => {
     const text = await (await fetch(metrics, { signal: AbortSignal.timeout(1000) })).text();
     const pairs = Object.entries(labels).map(([label, value]) => `${label}="${value}"`);
@@ -321,13 +304,11 @@ async function startReplica(directory: string, number: number, args: readonly st
   return {
     ...daemon,
     port,
-    /** By its own metrics. */
     isActive: async () => (await metric('plumbline_extender_active')) === 1,
     metric,
   };
 }
 
-/** Processes many items with a limit on concurrent ones. */
 export async function inParallel<T>(items: readonly T[], work: (item: T) => Promise<void>, most = 32): Promise<void> {
   const left = [...items];
   const worker = async () => {

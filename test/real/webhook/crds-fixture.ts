@@ -6,11 +6,9 @@ export interface ForeignKind {
   readonly group: string;
   readonly version: string;
   readonly kind: string;
-  /** Default: the kind in lower case with an s. */
   readonly plural?: string;
   readonly scope?: 'Cluster';
   readonly hasStatus?: true;
-  /** Properties of the object in addition to its metadata. Default: any spec and status. */
   readonly schema?: Readonly<Record<string, object>>;
 }
 
@@ -69,5 +67,4 @@ const KINDS: readonly ForeignKind[] = [
   },
 ];
 
-/** The definitions of other products, reduced to what the tests use: any content, and the scope of the real ones. */
 export const FOREIGN_DEFINITIONS: readonly KubernetesObject[] = KINDS.map(definitionOf);

@@ -1,21 +1,22 @@
 import { writeFile } from 'node:fs/promises';
+import { createServer } from 'node:https';
 import { join } from 'node:path';
+import { json } from 'node:stream/consumers';
 import { WEBHOOK, WEBHOOK_REQUIRED } from '../../../model/names.ts';
 import { parseConfiguredContext } from '../../../model/networks/context.ts';
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { parseWebhookConfig } from '../../../webhook/config.ts';
 import { createWebhook } from '../../../webhook/daemon.ts';
 import { silent } from '../../support/logger.ts';
-import { freePort } from '../../support/processes.ts';
+import { freePort, listenOnLoopback } from '../../support/processes.ts';
 import { until } from '../../support/until.ts';
 import type { ControlPlane } from '../control-plane-stage.ts';
-import { callOf, isWebhookConfiguration, untilCalled } from '../demo/webhook-configurations-fixture.ts';
-import { objectsOf, render } from '../install/rendered-fixture.ts';
+import { callOf, isWebhookConfiguration, objectsOf, render, untilCalled } from '../install/rendered-fixture.ts';
+import type { CreatedPod } from './objects-fixture.ts';
 import { installPolicies, type PoliciesOptions } from './policies-stage.ts';
 
 const SYSTEM = 'plumbline-system';
 
-/** A real API server with Plumbline's roles and policies and its webhook, with its own service account. */
 export type InstalledWebhook = Awaited<ReturnType<typeof installWebhook>>;
 
 export async function installWebhook(options: PoliciesOptions = {}) {
@@ -23,7 +24,6 @@ export async function installWebhook(options: PoliciesOptions = {}) {
   const { plane } = policies;
   const authority = createCertificateAuthority('plumbline-webhook');
   let webhook: Awaited<ReturnType<typeof startWebhook>> | undefined;
-  /** Stops only the webhook, as if it were down. */
   const stopWebhook = async () => {
     await webhook?.stop();
     webhook = undefined;
@@ -44,12 +44,10 @@ export async function installWebhook(options: PoliciesOptions = {}) {
   }
 }
 
-/** The webhook configurations of the base with components. */
 export function configurations(components: readonly string[] = []) {
   return objectsOf(render('base', components)).filter(isWebhookConfiguration);
 }
 
-/** The webhook in this process, with the shipped account. Resolves when it is ready. */
 export async function startWebhook(plane: ControlPlane, pair: { cert: string; key: string }) {
   const file = (name: string) => join(plane.directory, name);
   const [certFile, keyFile] = [file('webhook.crt'), file('webhook.key')];
@@ -68,12 +66,61 @@ export async function startWebhook(plane: ControlPlane, pair: { cert: string; ke
   return { port, stop: () => daemon.stop() };
 }
 
-/**
- * Switches the webhooks on, as the webhook itself does after it was reached. To be called before its configurations
- * exist.
- */
+/** As the webhook does after it was reached. To be called before its configurations exist. */
 export async function switchOn({ client }: ControlPlane): Promise<void> {
   const subjects = [{ kind: 'ServiceAccount', name: WEBHOOK, namespace: SYSTEM }];
   const path = `/apis/rbac.authorization.k8s.io/v1/namespaces/${SYSTEM}/rolebindings/${WEBHOOK_REQUIRED}`;
   await client.patch(path, 'application/merge-patch+json', { subjects });
+}
+
+interface Operation {
+  readonly op: string;
+  readonly path: string;
+  readonly value?: unknown;
+}
+
+export type Injection = (pod: CreatedPod) => readonly Operation[];
+
+/** A mutating webhook for pods labelled `injected`, called in name order, as often as the API server decides. */
+export async function installInjector(
+  plane: ControlPlane,
+  name: string,
+  inject: Injection,
+): Promise<() => Promise<void>> {
+  const authority = createCertificateAuthority(name);
+  const server = createServer(authority.issue(['127.0.0.1']), (request, response) => {
+    void json(request).then((review) => {
+      const { uid, object } = (review as { request: { uid: string; object: CreatedPod } }).request;
+      const patch = Buffer.from(JSON.stringify(inject(object))).toString('base64');
+      const answer = { uid, allowed: true, patchType: 'JSONPatch', patch };
+      response.setHeader('content-type', 'application/json');
+      response.end(JSON.stringify({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', response: answer }));
+    });
+  });
+  const port = await listenOnLoopback(server);
+  const configurations = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations';
+  await plane.client.create(configurations, {
+    apiVersion: 'admissionregistration.k8s.io/v1',
+    kind: 'MutatingWebhookConfiguration',
+    metadata: { name },
+    webhooks: [
+      {
+        name: 'injector.example.com',
+        admissionReviewVersions: ['v1'],
+        clientConfig: {
+          url: `https://127.0.0.1:${port}/`,
+          caBundle: Buffer.from(authority.cert).toString('base64'),
+        },
+        rules: [{ apiGroups: [''], apiVersions: ['v1'], operations: ['CREATE'], resources: ['pods'] }],
+        objectSelector: { matchLabels: { injected: 'true' } },
+        reinvocationPolicy: 'IfNeeded',
+        sideEffects: 'None',
+      },
+    ],
+  });
+  return async () => {
+    await plane.client.delete(`${configurations}/${name}`);
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  };
 }

@@ -4,10 +4,17 @@ import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../../model/names.ts'
 import { until } from '../../support/until.ts';
 import { vector } from '../../support/vectors.ts';
 import { namespaceOf, onControlPlane } from '../control-plane-stage.ts';
-import { type Injection, installInjector } from './injector-stage.ts';
-import { type InstalledWebhook, installWebhook } from './installed-stage.ts';
-import { type CreatedPod, localnet, reportingNode, type VmiOptions } from './objects-fixture.ts';
-import { cpusOf, devicesOf, type Scene, sceneOf } from './stage.ts';
+import { type Injection, type InstalledWebhook, installInjector, installWebhook } from './installed-stage.ts';
+import {
+  type CreatedPod,
+  cpusOf,
+  devicesOf,
+  localnet,
+  reportingNode,
+  type Scene,
+  sceneOf,
+  type VmiOptions,
+} from './objects-fixture.ts';
 
 const ANNOTATED = { [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY };
 const DRY = { dryRun: 'All' };

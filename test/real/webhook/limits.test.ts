@@ -24,32 +24,34 @@ const ANNOTATIONS = [
   'v1.multus-cni.io/default-network',
 ];
 
+const owned = (more: object) => ({ ownerReferences: [owner(more)] });
+const manyOwners = (count: number) => Array.from({ length: count }, (_, index) => owner({ uid: `u${index}` }));
+
+type Row<T> = readonly [what: string, make: (excess: number) => T, message: RegExp];
+
 /** Metadata that exceeds a limit by a number, and the message. */
-const METADATA: [what: string, metadata: (excess: number) => object, message: RegExp][] = [
-  [
-    'the name of an owner',
-    (excess) => ({ ownerReferences: [owner({ name: 'n'.repeat(253 + excess) })] }),
-    /ownerReferences: a name may have 253 bytes/,
-  ],
-  ['the uid of an owner', (excess) => ({ ownerReferences: [owner({ uid: 'u'.repeat(64 + excess) })] }), /a uid 64/],
-  ['the kind of an owner', (excess) => ({ ownerReferences: [owner({ kind: 'K'.repeat(64 + excess) })] }), /a kind 64/],
-  [
-    'the number of owners',
-    (excess) => ({ ownerReferences: Array.from({ length: 64 + excess }, (_, index) => owner({ uid: `u${index}` })) }),
-    /at most 64 are allowed, and there are 65/,
-  ],
-  ...ANNOTATIONS.map((name): [string, (excess: number) => object, RegExp] => [
-    `annotation ${name}`,
-    (excess) => ({ annotations: { [name]: 'x'.repeat(16_384 + excess) } }),
-    new RegExp(`annotation ${name} is longer than 16384 bytes`),
-  ]),
+const METADATA: readonly Row<object>[] = [
+  ['the name of an owner', (more) => owned({ name: 'n'.repeat(253 + more) }), /ownerReferences: a name may have 253/],
+  ['the uid of an owner', (more) => owned({ uid: 'u'.repeat(64 + more) }), /a uid 64/],
+  ['the kind of an owner', (more) => owned({ kind: 'K'.repeat(64 + more) }), /a kind 64/],
+  ['the number of owners', (more) => ({ ownerReferences: manyOwners(64 + more) }), /at most 64 .*, and there are 65/],
+  ...ANNOTATIONS.map(
+    (name): Row<object> => [
+      `annotation ${name}`,
+      (more) => ({ annotations: { [name]: 'x'.repeat(16_384 + more) } }),
+      new RegExp(`annotation ${name} is longer than 16384 bytes`),
+    ],
+  ),
 ];
 
 const strings = (count: number) => Array.from({ length: count }, (_, i) => `k${i}`);
 const map = (count: number, value: string) => Object.fromEntries(strings(count).map((key) => [`a/${key}`, value]));
-const affinity = (terms: readonly object[], more: object = {}) => ({
+const affinity = (nodeSelectorTerms: readonly object[], preferred: readonly object[] = []) => ({
   affinity: {
-    nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: terms }, ...more },
+    nodeAffinity: {
+      requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms },
+      preferredDuringSchedulingIgnoredDuringExecution: preferred,
+    },
   },
 });
 const terms = (count: number, requirements: number, values: number) =>
@@ -62,71 +64,45 @@ const terms = (count: number, requirements: number, values: number) =>
   }));
 const preferred = (count: number) => terms(count, 1, 1).map((preference) => ({ weight: 1, preference }));
 
-/** The API server adds these to a pod that has none of them. */
-const DEFAULT_TOLERATIONS = ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'];
+/** The API server adds two of these to a pod that has none of them. */
+const tolerations = (count: number) =>
+  ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable', ...strings(count - 2)].map((key) => {
+    return { key, operator: 'Exists' };
+  });
+const image = 'none';
+const withResources = (amounts: object) => ({
+  containers: [{ name: 'c', image, resources: { requests: amounts, limits: amounts } }],
+});
+const named = (field: string, count: number, more: object = {}) => ({
+  [field]: strings(count).map((name) => ({ name, ...more })),
+});
 
 /** A spec that exceeds a limit by a number. A pod has its containers in addition. */
-const SPECS: [what: string, spec: (excess: number) => object, message: RegExp][] = [
+const SPECS: readonly Row<object>[] = [
   ['entries of the node selector', (more) => ({ nodeSelector: map(512 + more, 'x') }), /nodeSelector: at most 512/],
   ['required terms', (more) => affinity(terms(64 + more, 1, 1)), /at most 64 terms/],
-  [
-    'preferred terms',
-    (more) => affinity(terms(1, 1, 1), { preferredDuringSchedulingIgnoredDuringExecution: preferred(64 + more) }),
-    /at most 64 terms/,
-  ],
+  ['preferred terms', (more) => affinity(terms(1, 1, 1), preferred(64 + more)), /at most 64 terms/],
   ['requirements', (more) => affinity([...terms(2, 100, 1), ...terms(1, 56 + more, 1)]), /at most 256 requirements/],
   ['values', (more) => affinity([...terms(1, 4, 1000), ...terms(1, 1, 96 + more)]), /at most 4096 values/],
-  [
-    'tolerations',
-    (more) => ({
-      tolerations: [...DEFAULT_TOLERATIONS, ...strings(510 + more)].map((key) => ({ key, operator: 'Exists' })),
-    }),
-    /spec.tolerations: at most 512/,
-  ],
+  ['tolerations', (more) => ({ tolerations: tolerations(512 + more) }), /spec.tolerations: at most 512/],
   ['the scheduler’s name', (more) => ({ schedulerName: 's'.repeat(253 + more) }), /schedulerName: at most 253 bytes/],
 ];
 const SPECS_OF_PODS: typeof SPECS = [
-  [
-    'containers',
-    (more) => ({ containers: strings(512 + more).map((name) => ({ name, image: 'none' })) }),
-    /spec.containers: at most 512/,
-  ],
-  [
-    'volumes',
-    (more) => ({ volumes: strings(1024 + more).map((name) => ({ name, emptyDir: {} })) }),
-    /spec.volumes: at most 1024/,
-  ],
-  [
-    'scheduling gates',
-    (more) => ({ schedulingGates: strings(64 + more).map((name) => ({ name })) }),
-    /spec.schedulingGates: at most 64/,
-  ],
-  [
-    'resources of a container',
-    (more) => ({
-      containers: [
-        { name: 'c', image: 'none', resources: { requests: map(512 + more, '1'), limits: map(512 + more, '1') } },
-      ],
-    }),
-    /resources: at most 512/,
-  ],
+  ['containers', (more) => named('containers', 512 + more, { image }), /spec.containers: at most 512/],
+  ['volumes', (more) => named('volumes', 1024 + more, { emptyDir: {} }), /spec.volumes: at most 1024/],
+  ['scheduling gates', (more) => named('schedulingGates', 64 + more), /spec.schedulingGates: at most 64/],
+  ['resources of a container', (more) => withResources(map(512 + more, '1')), /resources: at most 512/],
 ];
+const network = (networkName: string) => ({ networks: [{ name: 'a', multus: { networkName } }] });
+const request = (cpu: string) => ({ domain: { resources: { requests: { cpu } } } });
 const SPECS_OF_VMIS: typeof SPECS = [
-  ['networks', (more) => ({ networks: strings(256 + more).map((name) => ({ name })) }), /spec.networks: at most 256/],
-  [
-    'the name of a definition',
-    (more) => ({ networks: [{ name: 'a', multus: { networkName: 'd'.repeat(317 + more) } }] }),
-    /definitions of 317/,
-  ],
-  [
-    'a quantity',
-    (more) => ({ domain: { resources: { requests: { cpu: `${'0'.repeat(63 + more)}1` } } } }),
-    /a quantity 64/,
-  ],
+  ['networks', (more) => named('networks', 256 + more), /spec.networks: at most 256/],
+  ['the name of a definition', (more) => network('d'.repeat(317 + more)), /definitions of 317/],
+  ['a quantity', (more) => request(`${'0'.repeat(63 + more)}1`), /a quantity 64/],
   [
     'a value of the node selector',
     (more) => ({ nodeSelector: { a: 'x'.repeat(64 + more) } }),
-    /nodeSelector: a key may have 317 bytes and a value 64/,
+    /317 bytes and a value 64/,
   ],
   ['the start strategy', (more) => ({ startStrategy: 's'.repeat(64 + more) }), /startStrategy: at most 64/],
 ];
@@ -143,7 +119,7 @@ describe('limits and reserved names of pods and VMIs, on a real API server', fun
     spec: {},
   });
   before(async () => {
-    const long = { ownerReferences: [owner({ name: 'n'.repeat(1000) })], finalizers: ['example.org/kept'] };
+    const long = { ...owned({ name: 'n'.repeat(1000) }), finalizers: ['example.org/kept'] };
     const after = NODES.map((user, i) => bindingOf(userSubject(user), 'cluster-admin', undefined, `node-${i}`));
     installed = await installPolicies({ users: NODES, before: [vmi('older', long)], after });
     client = installed.client;

@@ -32,7 +32,6 @@ interface Source {
   readonly kind: string;
   readonly plural: string;
   readonly cluster?: true;
-  /** The object's content with these annotations for the VMI. */
   content(annotations: Record<string, string>): object;
 }
 
@@ -84,7 +83,6 @@ const SOURCES: [string, Source][] = [
   })),
 ];
 
-/** Patches of a restore that all write the mask. */
 const MASKING: [string, string][] = [
   ['the path', `{"op":"add","path":"/spec/template/metadata/annotations/plumbline.dev~1cpu-mask","value":"0"}`],
   ['all annotations', `{"op":"replace","path":"/spec/template/metadata/annotations","value":{"${MASK}":"0"}}`],
@@ -221,7 +219,6 @@ describe('users who may write the sources of a CPU mask, on a real API server', 
 
   describe('the annotations', () => {
     const template = (metadata: unknown) => ({ spec: { template: { metadata } } });
-    /** Those with an open schema first. */
     const inPool = (metadata: unknown) => ({ spec: { virtualMachineTemplate: template(metadata) } });
     const inInstancetype = (metadata: unknown) => ({ spec: (metadata ?? {}) as object });
     const inSnapshot = (metadata: unknown) => ({ spec: { source: { virtualMachine: template(metadata) } } });
@@ -236,7 +233,6 @@ describe('users who may write the sources of a CPU mask, on a real API server', 
       ['kubevirt.io/v1', 'VirtualMachineInstance', false, inVmi],
       ['v1', 'Pod', false, inPod],
     ];
-    /** Values that the open schemas of VM templates allow. */
     const shapes: [string, unknown][] = [
       ['null', null],
       ['a number', 7],

@@ -38,12 +38,9 @@ describe('CPU masks behind a real API server', function () {
   onControlPlane(this);
   let installed: InstalledWebhook;
   let client: KubeClient;
-  /** Has all permissions in the namespace, including masks. */
   let owner: KubeClient;
-  /** Has VMs and pods there. */
   let guest: KubeClient;
   let extender: KubeClient;
-  /** virt-controller with its own account and the relevant part of its ClusterRole. */
   let controller: KubeClient;
   before(async () => {
     const role = 'vms-and-pods';

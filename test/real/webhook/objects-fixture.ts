@@ -1,7 +1,6 @@
+import type { KubeClient } from '../../../kube/client.ts';
 import type { ControlPlane, KubernetesObject } from '../control-plane-stage.ts';
 import { report, topologyOf } from '../scheduler/stage.ts';
-
-/** The objects of the scenarios, as far as they are read. */
 
 export interface CreatedPod {
   readonly metadata: { readonly name: string; readonly annotations?: Readonly<Record<string, string>> };
@@ -26,15 +25,11 @@ export type CreatedVmi = KubernetesObject & { readonly metadata: { readonly uid:
 export interface VmiOptions {
   readonly namespace?: string;
   readonly annotations?: Readonly<Record<string, string>>;
-  /** Default: 4 cores x 2 threads, whose launcher requests 9 CPUs. */
   readonly cpu?: Readonly<Record<string, number | object>>;
-  /** Threads of a supplemental pool. */
   readonly ioThreads?: number;
-  /** Interface name to network name. */
   readonly networks?: Readonly<Record<string, string>>;
 }
 
-/** A VMI with dedicated CPUs and an isolated emulator thread. */
 export function virtualMachineInstance(name: string, options: VmiOptions = {}): KubernetesObject {
   const { namespace = 'tenant', annotations = {}, cpu = { cores: 4, threads: 2 }, ioThreads, networks = {} } = options;
   const own = { dedicatedCpuPlacement: true, isolateEmulatorThread: true };
@@ -59,13 +54,10 @@ export interface LauncherOptions {
   readonly labels?: Readonly<Record<string, string>>;
   /** The VMI's annotations are added. */
   readonly annotations?: Readonly<Record<string, string>>;
-  /** Additional resources of compute. */
   readonly more?: Readonly<Record<string, string>>;
-  /** Additional fields of the pod's spec. */
   readonly spec?: object;
 }
 
-/** The launcher pod that virt-controller would create for a VMI. */
 export function launcherFor(vmi: CreatedVmi, options: LauncherOptions) {
   const { cpu, labels = {}, annotations = {}, more = {}, spec = {} } = options;
   const { networks } = vmi['spec'] as { networks: { multus?: { networkName: string } }[] };
@@ -106,10 +98,7 @@ export function localnet(namespace: string, name: string, physnet = name): Kuber
   };
 }
 
-/**
- * A node with eight cores of two threads in each of two NUMA nodes, and its agent's report.
- * @param physnets NUMA nodes by physnet
- */
+/** Eight cores of two threads in each of two NUMA nodes, and a report. @param physnets NUMA nodes by physnet */
 export async function reportingNode(plane: ControlPlane, name: string, physnets: Readonly<Record<string, string>>) {
   await plane.create({ apiVersion: 'v1', kind: 'Node', metadata: { name } });
   const status = topologyOf({
@@ -122,4 +111,42 @@ export async function reportingNode(plane: ControlPlane, name: string, physnets:
     physnets: Object.entries(physnets).map(([physnet, cells]) => ({ name: physnet, cells })),
   });
   await report(plane.client, name, status);
+}
+
+interface NewPod {
+  readonly metadata: { readonly namespace?: string | undefined; readonly [key: string]: unknown };
+  readonly [key: string]: unknown;
+}
+
+export type Scene = ReturnType<typeof sceneOf>;
+
+export function sceneOf(client: KubeClient) {
+  const vmi = async (name: string, options: VmiOptions = {}): Promise<CreatedVmi> => {
+    const object = virtualMachineInstance(name, options);
+    const path = `/apis/kubevirt.io/v1/namespaces/${object.metadata.namespace}/virtualmachineinstances`;
+    await client.create(path, object).catch((error: { reason?: string }) => {
+      if (error.reason !== 'AlreadyExists') throw error;
+    });
+    return (await client.get(`${path}/${name}`)) as CreatedVmi;
+  };
+  const admit = async (pod: NewPod, query: Record<string, string> = {}) =>
+    (await client.create(`/api/v1/namespaces/${pod.metadata.namespace}/pods`, pod, { query })) as CreatedPod;
+  return {
+    vmi,
+    admit,
+    launcher: async (name: string, { vmi: options = {}, ...launcher }: LauncherOptions & { vmi?: VmiOptions }) =>
+      admit(launcherFor(await vmi(name, options), launcher)),
+  };
+}
+
+export function cpusOf({ spec }: CreatedPod): (string | undefined)[] {
+  return spec.containers.map(({ resources }) => resources.limits?.['cpu']);
+}
+
+export function devicesOf({ spec }: CreatedPod): string[] {
+  const { requests, limits } = spec.containers.find(({ name }) => name === 'compute')?.resources ?? {};
+  return Object.keys(limits ?? {})
+    .filter((name) => name.includes('plumbline.dev/') && limits?.[name] === '1' && requests?.[name] === '1')
+    .map((name) => name.replace('physnet.plumbline.dev/', ''))
+    .sort();
 }

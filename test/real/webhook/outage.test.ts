@@ -3,13 +3,15 @@ import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { EVEN_PARITY_ANNOTATION } from '../../../model/launcher/cpus.ts';
+import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../../model/names.ts';
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { root } from '../../support/bundles.ts';
 import { deniedByPolicy } from '../../support/denied.ts';
 import { freePort } from '../../support/processes.ts';
 import { until } from '../../support/until.ts';
 import { type KubernetesObject, namespaceOf, onControlPlane, podOf } from '../control-plane-stage.ts';
-import { callOf } from '../demo/webhook-configurations-fixture.ts';
+import { callOf } from '../install/rendered-fixture.ts';
 import { configurations, switchOn } from './installed-stage.ts';
 import { type CreatedVmi, type LauncherOptions, launcherFor, virtualMachineInstance } from './objects-fixture.ts';
 import { installPolicies, type Policies } from './policies-stage.ts';
@@ -18,44 +20,36 @@ const run = promisify(execFile);
 const NETWORKS = 'k8s.v1.cni.cncf.io/networks';
 const ATTACHED = { [NETWORKS]: 'data' };
 type Launcher = Pick<LauncherOptions, 'annotations' | 'labels' | 'more'> & {
-  /** Request and limit of compute. */
   readonly cpu?: readonly [request: string, limit: string | undefined];
 };
 const DEDICATED = ['9', '9'] as const;
+const SHARED = ['200m', undefined] as const;
+const dedicated = (annotations: Record<string, string>): Launcher => ({ cpu: DEDICATED, annotations });
+const shared = (more: Omit<Launcher, 'cpu'> = {}): Launcher => ({ cpu: SHARED, ...more });
 
 /** Nothing can be decided about these, so they start. */
 const FREE: [string, Launcher][] = [
   ['a dedicated VM that requests nothing', { cpu: DEDICATED }],
   ['the target of its migration', { cpu: DEDICATED, labels: { 'kubevirt.io/migrationJobUID': 'u' } }],
-  ['a VM on the shared pool', { cpu: ['200m', undefined] }],
+  ['a VM on the shared pool', shared()],
   ['a VM on the shared pool with a CPU limit', { cpu: ['200m', '2'] }],
   ['one with request and limit, with an exponent', { cpu: ['9e0', '9'], annotations: ATTACHED }],
   ['one with networks and a fraction of a CPU', { cpu: ['1500m', '1500m'], annotations: ATTACHED }],
-  [
-    'a VM with other annotations',
-    { cpu: DEDICATED, annotations: { 'kubevirt.io/note': 'x', 'example.org/cpu-mask': '0' } },
-  ],
+  ['a VM with other annotations', dedicated({ 'kubevirt.io/note': 'x', 'example.org/cpu-mask': '0' })],
 ];
 
 /** Something can be decided about these, so they wait. */
 const HELD: [string, Launcher][] = [
-  [
-    'requests whole cores',
-    { cpu: DEDICATED, annotations: { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' } },
-  ],
-  [
-    'requests an even number from KubeVirt',
-    { cpu: DEDICATED, annotations: { 'alpha.kubevirt.io/EmulatorThreadCompleteToEvenParity': '' } },
-  ],
-  ['has a CPU mask', { cpu: ['200m', undefined], annotations: { 'plumbline.dev/cpu-mask': '0' } }],
-  ['has a NUMA affinity', { cpu: DEDICATED, annotations: { 'plumbline.dev/numa-affinity': '{}' } }],
-  ['has a decision of its own', { cpu: ['200m', undefined], annotations: { 'plumbline.dev/decision': '{}' } }],
-  ['has a placement of its own', { cpu: ['200m', undefined], annotations: { 'plumbline.dev/placement': '{}' } }],
-  ['requests a network’s device', { cpu: ['200m', undefined], more: { 'physnet.plumbline.dev/east': '1' } }],
-  ['requests the tunnel', { cpu: ['200m', undefined], more: { 'plumbline.dev/tunnel': '1' } }],
+  ['requests whole cores', dedicated({ [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY })],
+  ['requests an even number from KubeVirt', dedicated({ [EVEN_PARITY_ANNOTATION]: '' })],
+  ['has a CPU mask', shared({ annotations: { 'plumbline.dev/cpu-mask': '0' } })],
+  ['has a NUMA affinity', dedicated({ 'plumbline.dev/numa-affinity': '{}' })],
+  ['has a decision of its own', shared({ annotations: { 'plumbline.dev/decision': '{}' } })],
+  ['has a placement of its own', shared({ annotations: { 'plumbline.dev/placement': '{}' } })],
+  ['requests a network’s device', shared({ more: { 'physnet.plumbline.dev/east': '1' } })],
+  ['requests the tunnel', shared({ more: { 'plumbline.dev/tunnel': '1' } })],
 ];
 
-/** The mutating configuration of the base with components, for one namespace of its own. */
 function launchersOf(namespace: string, components: readonly string[], port: number, cert: string): KubernetesObject {
   const shipped = configurations(components).find(
     ({ kind, metadata }) => kind === 'MutatingWebhookConfiguration' && metadata.name === 'plumbline-webhook',
@@ -68,7 +62,6 @@ function launchersOf(namespace: string, components: readonly string[], port: num
 }
 
 const PAGE = readFileSync(join(root, 'docs/reference/webhook.md'), 'utf8');
-/** The commands of the page's section. */
 const BREAK_GLASS = PAGE.split('### Break glass')[1]?.split('```sh\n')[1]?.split('```')[0] ?? '';
 
 /** The validating configuration has the same conditions (test/manifests/kustomize). */

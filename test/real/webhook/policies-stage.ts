@@ -6,7 +6,6 @@ import { type ControlPlane, type KubernetesObject, startControlPlane } from '../
 import { objectsOf, render } from '../install/rendered-fixture.ts';
 import { FOREIGN_DEFINITIONS } from './crds-fixture.ts';
 
-/** A real API server with the shipped roles and policies of the base, without a webhook. */
 export type Policies = Awaited<ReturnType<typeof installPolicies>>;
 
 const GROUP = 'rbac.authorization.k8s.io';
@@ -14,10 +13,8 @@ const KINDS = ['Namespace', 'CustomResourceDefinition', 'ServiceAccount', 'Prior
 
 export interface PoliciesOptions {
   readonly users?: readonly string[];
-  /** Components of the manifests, added to the base. */
   readonly components?: readonly string[];
   readonly apiServerArgs?: readonly string[];
-  /** Objects that exist before the policies. */
   readonly before?: readonly KubernetesObject[];
   readonly after?: readonly KubernetesObject[];
 }
@@ -47,9 +44,7 @@ export async function installPolicies(options: PoliciesOptions) {
     return {
       plane,
       client: plane.client,
-      /** A client of a user of the token file. */
       user: (name: string) => clientOf(name, `token-of-${name}`),
-      /** A client of a service account, which is created with it. @param pod the pod that its token is bound to */
       async account(namespace: string, name: string, pod?: string) {
         await plane.create({ apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name, namespace } });
         if (pod === undefined)

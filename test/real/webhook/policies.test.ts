@@ -2,10 +2,8 @@ import assert from 'node:assert/strict';
 import { until } from '../../support/until.ts';
 import { namespaceOf, onControlPlane, podOf } from '../control-plane-stage.ts';
 import { objectsOf, render } from '../install/rendered-fixture.ts';
-import { type Injection, installInjector } from './injector-stage.ts';
-import { type InstalledWebhook, installWebhook } from './installed-stage.ts';
-import { type CreatedPod, reportingNode } from './objects-fixture.ts';
-import { cpusOf } from './stage.ts';
+import { type Injection, type InstalledWebhook, installInjector, installWebhook } from './installed-stage.ts';
+import { type CreatedPod, cpusOf, reportingNode } from './objects-fixture.ts';
 
 const ALIGN = { 'plumbline.dev/align': 'whole-cores' };
 const DRY = { dryRun: 'All' };
@@ -36,13 +34,6 @@ describe('the webhook behind a real API server: policies and ordinary pods', fun
 
   const create = async (pod: object, query: Record<string, string> = {}, namespace = 'tenant') =>
     (await installed.client.create(`/api/v1/namespaces/${namespace}/pods`, pod, { query })) as CreatedPod;
-
-  it('ordinary pods are rounded in every container with whole CPUs, and placed by the extender', async () => {
-    const pod = await create(ordinaryPod(['3', '500m', '8']));
-    assert.deepEqual(cpusOf(pod), ['4', '500m', '8']);
-    assert.equal(pod.spec.containers[0]?.resources.limits['plumbline.dev/placed'], '1');
-    assert.equal(pod.spec.containers[2]?.resources.limits['plumbline.dev/placed'], undefined);
-  });
 
   describe('a later webhook that undoes the changes', () => {
     const injected = ordinaryPod(['3'], { injected: 'true' });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import type { JsonRecord } from '../../../sandbox/objects.ts';
-import { answering, type Listener, PODS, podOf, useApiServer } from '../support.ts';
+import { answering, type Listener, MERGE, PODS, podOf, useApiServer } from '../support.ts';
 
 const CONFIGURATIONS = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations';
 
@@ -29,12 +29,11 @@ function useWebhook() {
   let listener: Listener;
   const suite = useApiServer({ resolveService: () => ({ host: '127.0.0.1', port: listener.port }) });
   before(async () => {
-    const names = ['hook.system.svc', '127.0.0.1'];
     const call = ({ body }: { body: unknown }) => {
       heard.push(body as Review);
       return answer(body as Review);
     };
-    listener = await answering(call, { authority, names });
+    listener = await answering(call, authority.issue(['hook.system.svc', '127.0.0.1']));
   });
   after(() => listener.close());
   const webhook = (name: string, extra: JsonRecord = {}): JsonRecord => ({
@@ -49,18 +48,16 @@ function useWebhook() {
     timeoutSeconds: 1,
     ...extra,
   });
-  const configure = async (webhooks: JsonRecord[]) => {
-    await suite.call('DELETE', `${CONFIGURATIONS}/hooks`);
-    return suite.call('POST', CONFIGURATIONS, { metadata: { name: 'hooks' }, webhooks });
-  };
   return {
     call: suite.call,
     heard,
     webhook,
-    configure,
-    say(next: Answer) {
+    /** Configures webhooks, and what they answer. */
+    async configure(webhooks: JsonRecord[], next: Answer = allow) {
       heard.length = 0;
       answer = next;
+      await suite.call('DELETE', `${CONFIGURATIONS}/hooks`);
+      return suite.call('POST', CONFIGURATIONS, { metadata: { name: 'hooks' }, webhooks });
     },
   };
 }
@@ -75,21 +72,15 @@ describe('sandbox admission: requests to a webhook', () => {
   const hooks = useWebhook();
   it('are an AdmissionReview of a pod without name or uid, with the user', async () => {
     await hooks.configure([hooks.webhook('a')]);
-    hooks.say(allow);
     await hooks.call('POST', `${PODS}?fieldManager=me`, pod());
     const { request } = hooks.heard[0]!;
     assert.match(request.uid, /^[0-9a-f-]{36}$/);
     assert.deepEqual(request.kind, { group: '', version: 'v1', kind: 'Pod' });
     assert.deepEqual(request.resource, { group: '', version: 'v1', resource: 'pods' });
-    assert.deepEqual(
-      [request.operation, request.namespace, request.name, request.oldObject, request.dryRun],
-      ['CREATE', 'default', undefined, null, false],
-    );
-    assert.deepEqual(request.userInfo, {
-      username: 'tester',
-      groups: ['system:authenticated'],
-      extra: { 'example.dev/x': ['y'] },
-    });
+    const { operation, namespace, name, oldObject, dryRun } = request;
+    assert.deepEqual([operation, namespace, name, oldObject, dryRun], ['CREATE', 'default', undefined, null, false]);
+    const extra = { 'example.dev/x': ['y'] };
+    assert.deepEqual(request.userInfo, { username: 'tester', groups: ['system:authenticated'], extra });
     assert.deepEqual(request.options, { apiVersion: 'meta.k8s.io/v1', kind: 'CreateOptions', fieldManager: 'me' });
     assert.equal(request.object?.metadata.uid, undefined);
   });
@@ -108,7 +99,6 @@ describe('sandbox admission: requests to a webhook', () => {
   for (const [what, extra, called] of matches) {
     it(`depend on rules and selectors: ${what}: ${called ? 'called' : 'not called'}`, async () => {
       await hooks.configure([hooks.webhook('m', extra)]);
-      hooks.say(allow);
       await hooks.call('POST', PODS, pod({ a: 'b' }));
       assert.equal(hooks.heard.length, called ? 1 : 0);
     });
@@ -125,26 +115,24 @@ describe('sandbox admission: answers of a webhook', () => {
   ];
   for (const [what, answer, message] of bad) {
     it(`${what}: 500 under Fail, ignored under Ignore`, async () => {
-      await hooks.configure([hooks.webhook('a')]);
-      hooks.say(answer);
+      await hooks.configure([hooks.webhook('a')], answer);
       const { status, body } = await hooks.call('POST', PODS, pod());
       assert.deepEqual([status, body.reason], [500, 'InternalError']);
       assert.match(String(body.message), /failed calling webhook "a.example.dev"/);
       assert.match(String(body.message), message);
-      await hooks.configure([hooks.webhook('a', { failurePolicy: 'Ignore' })]);
+      await hooks.configure([hooks.webhook('a', { failurePolicy: 'Ignore' })], answer);
       assert.equal((await hooks.call('POST', PODS, pod())).status, 201);
     });
   }
   it('a patch that does not apply: 500 even under Ignore', async () => {
-    await hooks.configure([hooks.webhook('a', { failurePolicy: 'Ignore' })]);
     const fields = patch([{ op: 'replace', path: '/spec/nowhere/x', value: 1 }]);
-    hooks.say(({ request }) => review(request.uid, { allowed: true, ...fields }));
+    const patching: Answer = ({ request }) => review(request.uid, { allowed: true, ...fields });
+    await hooks.configure([hooks.webhook('a', { failurePolicy: 'Ignore' })], patching);
     assert.equal((await hooks.call('POST', PODS, pod())).status, 500);
   });
   it('a denial: its code and message, and warnings as headers', async () => {
-    await hooks.configure([hooks.webhook('a')]);
-    const status = { message: 'no', code: 422 };
-    hooks.say(({ request }) => review(request.uid, { allowed: false, status, warnings: ['say "hi"', 'two'] }));
+    const response = { allowed: false, status: { message: 'no', code: 422 }, warnings: ['say "hi"', 'two'] };
+    await hooks.configure([hooks.webhook('a')], ({ request }) => review(request.uid, response));
     const reply = await hooks.call('POST', PODS, pod());
     const message = 'admission webhook "a.example.dev" denied the request: no';
     assert.deepEqual([reply.status, reply.body.message], [422, message]);
@@ -156,26 +144,17 @@ describe('sandbox admission: match conditions', () => {
   const hooks = useWebhook();
   const require = `authorizer.serviceAccount('default', 'hook').group('g').resource('r').namespace('default').check('v').allowed()`;
   const broken = 'object.spec.nodeName == "x"';
-  interface Row {
-    readonly what: string;
-    readonly expressions: readonly string[];
-    readonly failurePolicy?: 'Ignore';
-    readonly status?: number;
-    readonly called: boolean;
-  }
-  const rows: readonly Row[] = [
-    { what: 'all true', expressions: ['true', 'has(object.spec.containers)'], called: true },
-    { what: 'one false', expressions: ['true', 'has(object.metadata.labels)'], called: false },
-    { what: 'an amount', expressions: [`quantity('2').compareTo(quantity('2000m')) == 0`], called: true },
-    { what: 'a failing one, Fail', expressions: [broken], status: 403, called: false },
-    { what: 'a failing one, Ignore', expressions: [broken], failurePolicy: 'Ignore', called: false },
-  ];
-  for (const { what, expressions, status = 201, called, ...policy } of rows) {
+  for (const [what, expressions, called, status = 201, policy = {}] of [
+    ['all true', ['true', 'has(object.spec.containers)'], true],
+    ['one false', ['true', 'has(object.metadata.labels)'], false],
+    ['an amount', [`quantity('2').compareTo(quantity('2000m')) == 0`], true],
+    ['a failing one, Fail', [broken], false, 403],
+    ['a failing one, Ignore', [broken], false, 201, { failurePolicy: 'Ignore' }],
+  ] as const) {
     it(`${what}: ${called ? 'called' : 'not called'}, ${status}`, async () => {
       const matchConditions = expressions.map((expression, index) => ({ name: `c${index}`, expression }));
       const made = await hooks.configure([hooks.webhook('m', { matchConditions, ...policy })]);
       assert.equal(made.status, 201);
-      hooks.say(allow);
       assert.equal((await hooks.call('POST', PODS, pod())).status, status);
       assert.equal(hooks.heard.length, called ? 1 : 0);
     });
@@ -188,12 +167,10 @@ describe('sandbox admission: match conditions', () => {
     await hooks.call('POST', `${rbac}/roles`, { metadata: { name: 'role' }, rules });
     await hooks.call('POST', `${rbac}/rolebindings`, { metadata: { name: 'binding' }, roleRef });
     await hooks.configure([hooks.webhook('m', { matchConditions: [{ name: 'required', expression: require }] })]);
-    hooks.say(allow);
     await hooks.call('POST', PODS, pod());
     assert.equal(hooks.heard.length, 0);
     const subjects = [{ kind: 'ServiceAccount', name: 'hook', namespace: 'default' }];
-    const type = 'application/merge-patch+json';
-    await hooks.call('PATCH', `${rbac}/rolebindings/binding`, { subjects }, { type });
+    await hooks.call('PATCH', `${rbac}/rolebindings/binding`, { subjects }, { type: MERGE });
     await hooks.call('POST', PODS, pod());
     assert.equal(hooks.heard.length, 1);
   });
@@ -212,8 +189,7 @@ describe('sandbox admission: several webhooks, TLS, configurations', () => {
   };
 
   it('each webhook sees the changes of earlier ones; IfNeeded is called again after a later change', async () => {
-    await hooks.configure([hooks.webhook('a', { reinvocationPolicy: 'IfNeeded' }), hooks.webhook('b')]);
-    hooks.say(labelling);
+    await hooks.configure([hooks.webhook('a', { reinvocationPolicy: 'IfNeeded' }), hooks.webhook('b')], labelling);
     const { body } = await hooks.call('POST', PODS, pod());
     assert.deepEqual(body.metadata.labels, { n: '3' });
     assert.equal(hooks.heard.length, 3);
@@ -222,20 +198,17 @@ describe('sandbox admission: several webhooks, TLS, configurations', () => {
     const caBundle = Buffer.from(createCertificateAuthority('other').cert).toString('base64');
     const clientConfig = { service: { namespace: 'system', name: 'hook' }, caBundle };
     await hooks.configure([hooks.webhook('t', { clientConfig })]);
-    hooks.say(allow);
     assert.equal((await hooks.call('POST', PODS, pod())).status, 500);
     assert.equal(hooks.heard.length, 0);
   });
-  for (const [what, extra, field] of [
+  const matchConditions = [{ name: 'x', expression: 'has(' }];
+  const wrong: [string, JsonRecord, RegExp][] = [
     ['missing sideEffects', { sideEffects: null }, /sideEffects/],
-    [
-      'a match condition that is not CEL',
-      { matchConditions: [{ name: 'x', expression: 'has(' }] },
-      /matchConditions\[0\].expression: .*compilation failed/,
-    ],
-  ] as const) {
+    ['a match condition that is not CEL', { matchConditions }, /matchConditions\[0\].expression: .*compilation failed/],
+  ];
+  for (const [what, extra, field] of wrong) {
     it(`a configuration with ${what}: 422`, async () => {
-      const { status, body } = await hooks.configure([hooks.webhook('a', extra as JsonRecord)]);
+      const { status, body } = await hooks.configure([hooks.webhook('a', extra)]);
       assert.equal(status, 422);
       assert.match(String(body.message), field);
     });

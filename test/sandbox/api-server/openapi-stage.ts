@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { until } from '../../../cli/demo/until.ts';
 import { apiVersionOf, BUILT_IN_TYPES, type ResourceType } from '../../../sandbox/api-server/built-in-types.ts';
-import { referenceOf } from '../../../sandbox/api-server/schema-check.ts';
+import { referencesIn } from '../../../sandbox/api-server/openapi.ts';
 import { isRecord, type JsonRecord, type JsonValue } from '../../../sandbox/objects.ts';
 import { installStrategy, KUBEVIRT } from '../../kubevirt/install-strategy-fixture.ts';
 import { type ControlPlane, type KubernetesObject, startControlPlane } from '../../real/control-plane-stage.ts';
@@ -11,6 +11,10 @@ import { root } from '../../support/bundles.ts';
 
 /** The file that the sandbox reads. */
 export const COMPONENTS = join(root, 'sandbox/api-server/gen/components.json');
+
+const object = (properties: object = {}) => ({ type: 'object', properties });
+const text = { type: 'string' };
+const NETWORK = object({ apiVersion: text, kind: text, metadata: { type: 'object' }, spec: object({ config: text }) });
 
 /** Source: network-attachment-definition-client, artifacts/networks-crd.yaml */
 const NETWORK_ATTACHMENT_DEFINITIONS: KubernetesObject = {
@@ -26,27 +30,7 @@ const NETWORK_ATTACHMENT_DEFINITIONS: KubernetesObject = {
       kind: 'NetworkAttachmentDefinition',
       shortNames: ['net-attach-def'],
     },
-    versions: [
-      {
-        name: 'v1',
-        served: true,
-        storage: true,
-        schema: {
-          openAPIV3Schema: {
-            type: 'object',
-            properties: {
-              apiVersion: { type: 'string' },
-              kind: { type: 'string' },
-              metadata: { type: 'object' },
-              spec: {
-                type: 'object',
-                properties: { config: { type: 'string' } },
-              },
-            },
-          },
-        },
-      },
-    ],
+    versions: [{ name: 'v1', served: true, storage: true, schema: { openAPIV3Schema: NETWORK } }],
   },
 };
 
@@ -58,10 +42,7 @@ const KEPT = new Set([
   ...['x-kubernetes-preserve-unknown-fields', 'x-kubernetes-int-or-string', 'x-kubernetes-embedded-resource'],
 ]);
 
-/**
- * The schemas of the sandbox's types and of all types that they refer to, from a real API server with KubeVirt's
- * definitions.
- */
+/** The schemas of the sandbox's types and what they refer to, from a real API server with KubeVirt's definitions. */
 export async function realComponents(): Promise<Record<string, JsonRecord>> {
   const plane = await startControlPlane();
   try {
@@ -77,7 +58,7 @@ export async function realComponents(): Promise<Record<string, JsonRecord>> {
         if (schema === undefined || found[name] !== undefined) return;
         const reduced = name.startsWith(OWN) ? ownSchema(schema) : reducedSchema(schema);
         found[name] = reduced;
-        for (const reference of references(reduced)) add(reference);
+        for (const reference of referencesIn(reduced)) add(reference);
       };
       for (const name of Object.keys(schemas)) if (types.some((type) => isOf(schemas[name], type))) add(name);
     }
@@ -153,11 +134,3 @@ function reducedValue(value: JsonValue | undefined, texts: boolean): JsonValue |
 }
 
 const isSchema = (value: JsonRecord) => ['type', '$ref', 'properties', 'allOf'].some((key) => key in value);
-
-function references(schema: JsonRecord): string[] {
-  const inside = Object.values(schema).flatMap((value) =>
-    (Array.isArray(value) ? value : [value]).filter((one) => isRecord(one)).flatMap(references),
-  );
-  const own = referenceOf(schema);
-  return own === undefined ? inside : [own, ...inside];
-}

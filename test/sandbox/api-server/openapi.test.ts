@@ -5,7 +5,7 @@ import type { Components } from '../../../sandbox/api-server/schema-check.ts';
 import { type ControlPlane, startControlPlane } from '../../real/control-plane-stage.ts';
 import { objectsOf, render } from '../../real/install/rendered-fixture.ts';
 import { needs } from '../../support/parts.ts';
-import { PODS, podOf, useApiServer, vmOf } from '../support.ts';
+import { LEASES, MERGE, PODS, podOf, TOPOLOGIES, useApiServer, vmOf } from '../support.ts';
 import { COMPONENTS, realComponents } from './openapi-stage.ts';
 
 const components = JSON.parse(readFileSync(COMPONENTS, 'utf8')) as Components;
@@ -44,80 +44,56 @@ describe('unknown fields', () => {
 
   it('are refused in patches, and in objects of KubeVirt and Plumbline', async () => {
     await suite.call('POST', PODS, podOf('web'));
-    const merge = { type: 'application/merge-patch+json' };
-    const patch = await suite.call('PATCH', `${PODS}/web?fieldValidation=Strict`, { spec: { nodeNam: 'x' } }, merge);
+    const sent = { spec: { nodeNam: 'x' } };
+    const patch = await suite.call('PATCH', `${PODS}/web?fieldValidation=Strict`, sent, { type: MERGE });
     assert.equal(patch.status, 400);
     const vms = '/apis/kubevirt.io/v1/namespaces/default/virtualmachines?fieldValidation=Strict';
     const refused = await suite.call('POST', vms, vmOf({ coers: 4 }));
     assert.match(String(refused.body.message), /unknown field "spec\.template\.spec\.domain\.cpu\.coers"$/);
     assert.equal((await suite.call('POST', vms, vmOf({ cores: 4 }))).status, 201);
-    const topologies = '/apis/plumbline.dev/v1alpha1/nodetopologies?fieldValidation=Strict';
     const topology = { metadata: { name: 'n' }, status: { cels: [] } };
-    assert.equal((await suite.call('POST', topologies, topology)).status, 400);
+    assert.equal((await suite.call('POST', `${TOPOLOGIES}?fieldValidation=Strict`, topology)).status, 400);
   });
 });
 
-type WrongObject = readonly [
-  what: string,
-  path: string,
-  object: object,
-  status: number,
-  message: RegExp,
-  /** Default: it is created. */
-  method?: 'PATCH',
-];
-
-const TOPOLOGIES = '/apis/plumbline.dev/v1alpha1/nodetopologies';
-const LEASES = '/apis/coordination.k8s.io/v1/namespaces/default/leases';
 const podWith = (container: object) => ({
   ...podOf('wrong'),
   spec: { containers: [{ name: 'c', image: 'i', ...container }] },
 });
 const TOPOLOGY = { apiVersion: 'plumbline.dev/v1alpha1', kind: 'NodeTopology', metadata: { name: 'wrong' } };
-const MERGE = 'application/merge-patch+json';
-const report = {
-  cells: [{ id: 0, cpus: '0' }],
-  cores: ['0'],
-  reserved: '',
-  cpuManager: { policy: 'none' },
-  assignments: [],
-};
+const STATUS = `${TOPOLOGIES}/wrong/status`;
+const report = { cores: ['0'], reserved: '', cpuManager: { policy: 'none' }, assignments: [] };
+const lease = { metadata: { name: 'wrong' }, spec: { leaseDurationSeconds: '40' } };
+const withCell = (cell: object) => ({ status: { ...report, cells: [cell] } });
 
-/** Wrong types: the sandbox refuses them as a real API server does, with the status and the field. */
-const WRONG: readonly WrongObject[] = [
+/** Wrong types: the sandbox refuses them as a real API server does. A status is patched, anything else created. */
+const WRONG: readonly (readonly [what: string, path: string, object: object, status: number, message: RegExp])[] = [
   ['a text as a list', PODS, podWith({ args: 'x' }), 400, /cannot unmarshal string into Go struct field .*args/],
   ['a number as a text', PODS, podWith({ image: 5 }), 400, /Go struct field .*image of type string/],
-  [
-    'a text as a number',
-    LEASES,
-    { metadata: { name: 'wrong' }, spec: { leaseDurationSeconds: '40' } },
-    400,
-    /Go struct field .*leaseDurationSeconds of type int/,
-  ],
+  ['a text as a number', LEASES, lease, 400, /Go struct field .*leaseDurationSeconds of type int/],
   [
     'a text as a number of a custom resource',
-    `${TOPOLOGIES}/wrong/status`,
-    { status: { ...report, cells: [{ id: 'x', cpus: '0' }] } },
+    STATUS,
+    withCell({ id: 'x', cpus: '0' }),
     422,
     /cells\[0\]\.id in body must be of type integer/,
-    'PATCH',
   ],
   [
     'a missing field of a custom resource',
-    `${TOPOLOGIES}/wrong/status`,
-    { status: { ...report, cells: [{ id: 0 }] } },
+    STATUS,
+    withCell({ id: 0 }),
     422,
     /status\.cells\[0\]\.cpus: Required value/,
-    'PATCH',
   ],
 ];
 
 describe('types of fields', () => {
   const suite = useApiServer({ components });
   before(() => suite.call('POST', TOPOLOGIES, TOPOLOGY));
-  for (const [what, path, object, status, message, method = 'POST'] of WRONG) {
+  for (const [what, path, object, status, message] of WRONG) {
     it(`${what}: ${status}`, async () => {
-      const answer = await suite.call(method, path, object, method === 'PATCH' ? { type: MERGE } : {});
+      const [method, options] = path === STATUS ? ['PATCH', { type: MERGE }] : ['POST', {}];
+      const answer = await suite.call(method, path, object, options);
       assert.equal(answer.status, status, answer.body.message);
       assert.match(answer.body.message ?? '', message);
     });
@@ -138,10 +114,10 @@ describe('types of fields', () => {
       await plane.create(...objectsOf(render('base/crd')), TOPOLOGY);
     });
     after(() => plane?.stop());
-    for (const [what, path, object, status, message, method] of WRONG) {
+    for (const [what, path, object, status, message] of WRONG) {
       it(`${what}: ${status}`, async () => {
         const { client } = plane!;
-        const written = method === 'PATCH' ? client.patch(path, MERGE, object) : client.create(path, object);
+        const written = path === STATUS ? client.patch(path, MERGE, object) : client.create(path, object);
         await assert.rejects(written, (error: KubeError) => {
           assert.equal(error.status, status);
           assert.match(error.message, message);

@@ -2,13 +2,11 @@ import assert from 'node:assert/strict';
 import { PODS } from '../../../sandbox/api-server/built-in-types.ts';
 import { applyPatch } from '../../../sandbox/api-server/patch.ts';
 import type { JsonRecord, KubeObject } from '../../../sandbox/objects.ts';
-import { MAPS, useApiServer } from '../support.ts';
+import { MAPS, MERGE, TOPOLOGIES, useApiServer } from '../support.ts';
 
-const MERGE = 'application/merge-patch+json';
 const JSON_PATCH = 'application/json-patch+json';
 const STRATEGIC = 'application/strategic-merge-patch+json';
 const APPLY = 'application/apply-patch+yaml';
-const TOPOLOGIES = '/apis/plumbline.dev/v1alpha1/nodetopologies';
 
 describe('sandbox API server: patches', () => {
   const { call } = useApiServer();

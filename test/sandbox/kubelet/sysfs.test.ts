@@ -4,7 +4,7 @@ import { createHost, type HostDescription } from '../../../model/host.ts';
 import { describeSysfs } from '../../../model/host-sysfs.ts';
 import { writeSysfs } from '../../../sandbox/kubelet/sysfs.ts';
 import { describeHost } from '../../support/describe-host.ts';
-import { temporaryDirectory } from '../support.ts';
+import { tempDirectories } from '../../support/files.ts';
 
 const HOSTS: Record<string, HostDescription> = {
   'two sockets, SMT2, siblings far apart': {
@@ -30,17 +30,14 @@ const HOSTS: Record<string, HostDescription> = {
 };
 
 describe('emulated host files', () => {
-  let directory: { path: string; remove: () => Promise<void> };
-  beforeEach(async () => {
-    directory = await temporaryDirectory();
-  });
-  afterEach(() => directory.remove());
+  const temp = tempDirectories();
 
   for (const [what, description] of Object.entries(HOSTS)) {
     it(`sysfs gives the agent the described host: ${what}`, async () => {
       const host = createHost(description);
-      await writeSysfs(directory.path, host);
-      assert.deepEqual(describeHost(createHost(describeSysfs(await readSysfs(directory.path)))), describeHost(host));
+      const root = temp();
+      await writeSysfs(root, host);
+      assert.deepEqual(describeHost(createHost(describeSysfs(await readSysfs(root)))), describeHost(host));
     });
   }
 });

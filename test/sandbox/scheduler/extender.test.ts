@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
-import { parseSchedulerConfiguration } from '../../../sandbox/scheduler/configuration.ts';
-import { readFilterReply, readPrioritizeReply } from '../../../sandbox/scheduler/extender.ts';
+import {
+  parseSchedulerConfiguration,
+  readFilterReply,
+  readPrioritizeReply,
+} from '../../../sandbox/scheduler/extender.ts';
 
 describe('scheduler: the protocol of extenders', () => {
   const offered = new Set(['a', 'b']);

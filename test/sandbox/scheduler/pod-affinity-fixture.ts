@@ -22,7 +22,7 @@ export interface AffinityPod {
   readonly apart?: readonly JsonRecord[];
 }
 
-export interface AffinityCase {
+interface AffinityCase {
   readonly title: string;
   /** On a1, unless they name another node. */
   readonly placed: readonly (AffinityPod & { readonly node?: string })[];
@@ -32,164 +32,106 @@ export interface AffinityCase {
 }
 
 const AFFINITY = "node(s) didn't match pod affinity rules";
-const ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules";
+const ANTI = "node(s) didn't match pod anti-affinity rules";
 const EXISTING = "node(s) didn't satisfy existing pods anti-affinity rules";
 const HOST = 'kubernetes.io/hostname';
-const term = (topologyKey: string, matchLabels: Record<string, string>, more: JsonRecord = {}): JsonRecord => {
+const ALL = ['a1', 'a2', 'b1', 'bare'];
+type Labels = Record<string, string>;
+const term = (topologyKey: string, matchLabels: Labels, more: JsonRecord = {}): JsonRecord => {
   return { topologyKey, labelSelector: { matchLabels }, ...more };
 };
+const apart = (labels: Labels, ...terms: JsonRecord[]) => ({ labels, apart: terms });
+const near = (labels: Labels, ...terms: JsonRecord[]) => ({ labels, near: terms });
 const WEB = { app: 'web' };
 const DB = { app: 'db' };
+const TIER = { tier: 'x' };
+const db = { labels: DB };
+const dbOf = (v: string) => ({ ...DB, v });
+const webOfTeam = apart(WEB, term(HOST, DB, { namespaceSelector: { matchLabels: { team: 'x' } } }));
+const withoutApp = { matchExpressions: [{ key: 'app', operator: 'DoesNotExist' }] };
+const twoVersions = [{ labels: dbOf('1') }, { labels: dbOf('2'), node: 'b1' }];
+const twoTerms = near(WEB, term(HOST, DB), term('zone', TIER));
 
-export const AFFINITY_CASES: readonly AffinityCase[] = [
-  {
-    title: 'anti-affinity by host',
-    placed: [{ labels: DB }],
-    pod: { labels: WEB, apart: [term(HOST, DB)] },
-    refused: { [ANTI_AFFINITY]: ['a1'] },
-  },
-  {
-    title: 'anti-affinity by zone',
-    placed: [{ labels: DB }],
-    pod: { labels: WEB, apart: [term('zone', DB)] },
-    refused: { [ANTI_AFFINITY]: ['a1', 'a2'] },
-  },
-  {
-    title: 'anti-affinity to its own kind',
-    placed: [{ labels: WEB }],
-    pod: { labels: WEB, apart: [term(HOST, WEB)] },
-    refused: { [ANTI_AFFINITY]: ['a1'] },
-  },
-  {
-    title: 'anti-affinity of two terms',
-    placed: [{ labels: DB }, { labels: WEB, node: 'b1' }],
-    pod: { labels: {}, apart: [term(HOST, DB), term(HOST, WEB)] },
-    refused: { [ANTI_AFFINITY]: ['a1', 'b1'] },
-  },
-  {
-    title: 'anti-affinity without a selector',
-    placed: [{ labels: DB }],
-    pod: { labels: WEB, apart: [{ topologyKey: HOST }] },
-    refused: {},
-  },
-  {
-    title: 'anti-affinity with an expression',
-    placed: [{ labels: DB }, { labels: {}, node: 'b1' }],
-    pod: {
-      labels: WEB,
-      apart: [{ topologyKey: HOST, labelSelector: { matchExpressions: [{ key: 'app', operator: 'DoesNotExist' }] } }],
-    },
-    refused: { [ANTI_AFFINITY]: ['b1'] },
-  },
-  {
-    title: 'anti-affinity of the other pod',
-    placed: [{ labels: DB, apart: [term(HOST, WEB)] }],
-    pod: { labels: WEB },
-    refused: { [EXISTING]: ['a1'] },
-  },
-  {
-    title: 'anti-affinity of the other pod by zone',
-    placed: [{ labels: DB, apart: [term('zone', WEB)] }],
-    pod: { labels: WEB },
-    refused: { [EXISTING]: ['a1', 'a2'] },
-  },
-  {
-    title: 'affinity by host',
-    placed: [{ labels: DB }],
-    pod: { labels: WEB, near: [term(HOST, DB)] },
-    refused: { [AFFINITY]: ['a2', 'b1', 'bare'] },
-  },
-  {
-    title: 'affinity by zone',
-    placed: [{ labels: DB }],
-    pod: { labels: WEB, near: [term('zone', DB)] },
-    refused: { [AFFINITY]: ['b1', 'bare'] },
-  },
-  {
-    title: 'affinity to nothing',
-    placed: [{ labels: DB }],
-    pod: { labels: WEB, near: [term(HOST, { app: 'none' })] },
-    refused: { [AFFINITY]: ['a1', 'a2', 'b1', 'bare'] },
-  },
-  {
-    title: 'affinity to its own kind, of which it is the first',
-    placed: [{ labels: DB }],
-    pod: { labels: WEB, near: [term(HOST, WEB)] },
-    refused: {},
-  },
-  {
-    title: 'the first of its kind, on nodes with the topology',
-    placed: [],
-    pod: { labels: WEB, near: [term('zone', WEB)] },
-    refused: { [AFFINITY]: ['bare'] },
-  },
-  {
-    title: 'affinity to its own kind, of which there is another',
-    placed: [{ labels: WEB, node: 'b1' }],
-    pod: { labels: WEB, near: [term(HOST, WEB)] },
-    refused: { [AFFINITY]: ['a1', 'a2', 'bare'] },
-  },
-  {
-    title: 'affinity of two terms that one pod satisfies',
-    placed: [{ labels: { ...DB, tier: 'x' } }],
-    pod: { labels: WEB, near: [term(HOST, DB), term('zone', { tier: 'x' })] },
-    refused: { [AFFINITY]: ['a2', 'b1', 'bare'] },
-  },
-  {
-    title: 'affinity of two terms that only two pods satisfy',
-    placed: [{ labels: DB }, { labels: { tier: 'x' } }],
-    pod: { labels: WEB, near: [term(HOST, DB), term('zone', { tier: 'x' })] },
-    refused: { [AFFINITY]: ['a1', 'a2', 'b1', 'bare'] },
-  },
-  {
-    title: 'anti-affinity before that of others',
-    placed: [{ labels: DB, apart: [term(HOST, WEB)] }],
-    pod: { labels: WEB, apart: [term('zone', DB)] },
-    refused: { [ANTI_AFFINITY]: ['a1', 'a2'] },
-  },
-  {
-    title: 'another namespace',
-    placed: [{ labels: DB, namespace: 'other' }],
-    pod: { labels: WEB, apart: [term(HOST, DB)] },
-    refused: {},
-  },
-  {
-    title: 'another namespace that is named',
-    placed: [{ labels: DB, namespace: 'other' }],
-    pod: { labels: WEB, apart: [term(HOST, DB, { namespaces: ['other'] })] },
-    refused: { [ANTI_AFFINITY]: ['a1'] },
-  },
-  {
-    title: 'its own namespace, if only another one is named',
-    placed: [{ labels: DB }],
-    pod: { labels: WEB, apart: [term(HOST, DB, { namespaces: ['other'] })] },
-    refused: {},
-  },
-  {
-    title: 'all namespaces',
-    placed: [{ labels: DB, namespace: 'other' }],
-    pod: { labels: WEB, apart: [term(HOST, DB, { namespaceSelector: {} })] },
-    refused: { [ANTI_AFFINITY]: ['a1'] },
-  },
-  {
-    title: 'namespaces by label',
-    placed: [{ labels: DB }, { labels: DB, namespace: 'other', node: 'b1' }],
-    pod: { labels: WEB, apart: [term(HOST, DB, { namespaceSelector: { matchLabels: { team: 'x' } } })] },
-    refused: { [ANTI_AFFINITY]: ['b1'] },
-  },
-  {
-    title: 'label keys that must match',
-    placed: [{ labels: { ...DB, v: '1' } }, { labels: { ...DB, v: '2' }, node: 'b1' }],
-    pod: { labels: { ...WEB, v: '1' }, apart: [term(HOST, DB, { matchLabelKeys: ['v'] })] },
-    refused: { [ANTI_AFFINITY]: ['a1'] },
-  },
-  {
-    title: 'label keys that must differ',
-    placed: [{ labels: { ...DB, v: '1' } }, { labels: { ...DB, v: '2' }, node: 'b1' }],
-    pod: { labels: { ...WEB, v: '1' }, apart: [term(HOST, DB, { mismatchLabelKeys: ['v'] })] },
-    refused: { [ANTI_AFFINITY]: ['b1'] },
-  },
+const ROWS: readonly [string, AffinityCase['placed'], AffinityPod, AffinityCase['refused']][] = [
+  ['anti-affinity by host', [db], apart(WEB, term(HOST, DB)), { [ANTI]: ['a1'] }],
+  ['anti-affinity by zone', [db], apart(WEB, term('zone', DB)), { [ANTI]: ['a1', 'a2'] }],
+  ['anti-affinity to its own kind', [{ labels: WEB }], apart(WEB, term(HOST, WEB)), { [ANTI]: ['a1'] }],
+  [
+    'anti-affinity of two terms',
+    [db, { labels: WEB, node: 'b1' }],
+    apart({}, term(HOST, DB), term(HOST, WEB)),
+    { [ANTI]: ['a1', 'b1'] },
+  ],
+  ['anti-affinity without a selector', [db], apart(WEB, { topologyKey: HOST }), {}],
+  [
+    'anti-affinity with an expression',
+    [db, { labels: {}, node: 'b1' }],
+    apart(WEB, { topologyKey: HOST, labelSelector: withoutApp }),
+    { [ANTI]: ['b1'] },
+  ],
+  ['anti-affinity of the other pod', [apart(DB, term(HOST, WEB))], { labels: WEB }, { [EXISTING]: ['a1'] }],
+  [
+    'anti-affinity of the other pod by zone',
+    [apart(DB, term('zone', WEB))],
+    { labels: WEB },
+    { [EXISTING]: ['a1', 'a2'] },
+  ],
+  ['affinity by host', [db], near(WEB, term(HOST, DB)), { [AFFINITY]: ['a2', 'b1', 'bare'] }],
+  ['affinity by zone', [db], near(WEB, term('zone', DB)), { [AFFINITY]: ['b1', 'bare'] }],
+  ['affinity to nothing', [db], near(WEB, term(HOST, { app: 'none' })), { [AFFINITY]: ALL }],
+  ['affinity to its own kind, of which it is the first', [db], near(WEB, term(HOST, WEB)), {}],
+  ['the first of its kind, on nodes with the topology', [], near(WEB, term('zone', WEB)), { [AFFINITY]: ['bare'] }],
+  [
+    'affinity to its own kind, of which there is another',
+    [{ labels: WEB, node: 'b1' }],
+    near(WEB, term(HOST, WEB)),
+    { [AFFINITY]: ['a1', 'a2', 'bare'] },
+  ],
+  [
+    'affinity of two terms that one pod satisfies',
+    [{ labels: { ...DB, ...TIER } }],
+    twoTerms,
+    { [AFFINITY]: ['a2', 'b1', 'bare'] },
+  ],
+  ['affinity of two terms that only two pods satisfy', [db, { labels: TIER }], twoTerms, { [AFFINITY]: ALL }],
+  [
+    'anti-affinity before that of others',
+    [apart(DB, term(HOST, WEB))],
+    apart(WEB, term('zone', DB)),
+    { [ANTI]: ['a1', 'a2'] },
+  ],
+  ['another namespace', [{ ...db, namespace: 'other' }], apart(WEB, term(HOST, DB)), {}],
+  [
+    'another namespace that is named',
+    [{ ...db, namespace: 'other' }],
+    apart(WEB, term(HOST, DB, { namespaces: ['other'] })),
+    { [ANTI]: ['a1'] },
+  ],
+  ['its own namespace, if only another one is named', [db], apart(WEB, term(HOST, DB, { namespaces: ['other'] })), {}],
+  [
+    'all namespaces',
+    [{ ...db, namespace: 'other' }],
+    apart(WEB, term(HOST, DB, { namespaceSelector: {} })),
+    { [ANTI]: ['a1'] },
+  ],
+  ['namespaces by label', [db, { ...db, namespace: 'other', node: 'b1' }], webOfTeam, { [ANTI]: ['b1'] }],
+  [
+    'label keys that must match',
+    twoVersions,
+    apart({ ...WEB, v: '1' }, term(HOST, DB, { matchLabelKeys: ['v'] })),
+    { [ANTI]: ['a1'] },
+  ],
+  [
+    'label keys that must differ',
+    twoVersions,
+    apart({ ...WEB, v: '1' }, term(HOST, DB, { mismatchLabelKeys: ['v'] })),
+    { [ANTI]: ['b1'] },
+  ],
 ];
+
+export const AFFINITY_CASES = ROWS.map(
+  ([title, placed, pod, refused]): AffinityCase => ({ title, placed, pod, refused }),
+);
 
 /** The pod's affinity as in its spec. */
 export function affinityOf({ near = [], apart = [] }: AffinityPod): JsonRecord {

@@ -5,7 +5,7 @@ describe('scheduler: the queue', () => {
   let time = 0;
   const make = () => {
     time = 0;
-    return createSchedulingQueue({ nowSeconds: () => time, initialBackoffSeconds: 1, maxBackoffSeconds: 10 });
+    return createSchedulingQueue(() => time, 1, 10);
   };
   it('does not lose a signal that arrives during a try', () => {
     const queue = make();

@@ -13,33 +13,25 @@ import {
 import { createSandbox } from '../../../sandbox/cluster/cluster.ts';
 import type { JsonRecord, KubeMigration, KubePod } from '../../../sandbox/objects.ts';
 import type { MigrationSettings } from '../../../sandbox/virt-controller/migrations.ts';
+import { tempDirectories } from '../../support/files.ts';
 import { needs, pathOf } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
-import { type Client, clientOf, TOKEN, temporaryDirectory } from '../support.ts';
+import { type Client, clientOf, TOKEN } from '../support.ts';
 
 const VMS = '/apis/subresources.kubevirt.io/v1/namespaces/default/virtualmachines';
 /** Eight cores of two threads. */
-const HOST = {
-  cells: [{ id: 0, cpus: '0-15' }],
-  cores: Array.from({ length: 8 }, (_, core) => `${core},${core + 8}`),
-};
+const HOST = { cells: [{ id: 0, cpus: '0-15' }], cores: Array.from({ length: 8 }, (_, core) => `${core},${core + 8}`) };
 const LIST = '/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstancemigrations';
-
-interface VmOptions {
-  readonly cores?: number;
-  readonly devices?: JsonRecord;
-}
 
 /** A cluster of emulated nodes of 8 cores, of which each suite has its own. */
 function useSandbox(names: readonly string[], migrations: Partial<MigrationSettings> = {}) {
-  let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
+  const temp = tempDirectories();
   let sandbox: ReturnType<typeof createSandbox>;
   let call: Client;
   const faults: unknown[] = [];
   before(async () => {
-    directory = await temporaryDirectory();
     sandbox = createSandbox({
-      directory: directory.path,
+      directory: temp(),
       migrations: { copySeconds: 0, ...migrations },
       nodes: names.map((name) => ({ name, host: HOST })),
       onFault: (error) => faults.push(error),
@@ -48,23 +40,20 @@ function useSandbox(names: readonly string[], migrations: Partial<MigrationSetti
     await sandbox.start();
     call = clientOf(sandbox.server);
   });
-  after(async () => {
-    await sandbox?.stop();
-    await directory.remove();
-  });
+  after(() => sandbox?.stop());
   afterEach(async () => {
     const { client } = sandbox;
     for (const machine of client.list(VIRTUAL_MACHINES)) await client.delete(VIRTUAL_MACHINES, machine);
     await until('the VMs are gone', () => client.list(PODS).length + client.list(VIRTUAL_MACHINES).length === 0);
     for (const migration of client.list(MIGRATIONS)) await client.delete(MIGRATIONS, migration);
     await until('the migrations are gone', () => client.list(MIGRATIONS).length === 0);
-    for (const node of client.list(NODES)) {
-      await client.edit(NODES, node, (draft) => {
-        draft.spec = {};
-      });
-    }
+    for (const node of names) await cordon(node, false);
     assert.deepEqual(faults.splice(0), []);
   });
+  const cordon = (name: string, unschedulable = true) =>
+    sandbox.client.edit(NODES, sandbox.client.get(NODES, undefined, name)!, (draft) => {
+      draft.spec = { ...draft.spec, unschedulable };
+    });
   const vmi = (name: string) => sandbox.client.get(VIRTUAL_MACHINE_INSTANCES, 'default', name);
   const launchers = (name: string) =>
     sandbox.client.list(PODS).filter(({ metadata }) => metadata.labels?.['vm.kubevirt.io/name'] === name);
@@ -74,43 +63,33 @@ function useSandbox(names: readonly string[], migrations: Partial<MigrationSetti
       return sandbox.client;
     },
     kubeconfig: () => sandbox.kubeconfig({ kind: 'admin' }),
-    directory: () => directory.path,
+    temp,
     call: (...args: Parameters<Client>) => call(...args),
     vmi,
     launchers,
     launcherOn,
     migrations: () => sandbox.client.list(MIGRATIONS),
     /** Starts a VM and waits until it runs. */
-    async start(name: string, { cores = 2, devices = {} }: VmOptions = {}) {
+    async start(name: string, cores = 2, devices: JsonRecord = {}) {
+      const domain = { cpu: { cores, threads: 2, dedicatedCpuPlacement: true }, devices };
       await sandbox.client.create(VIRTUAL_MACHINES, {
         apiVersion: 'kubevirt.io/v1',
         kind: 'VirtualMachine',
         metadata: { name, namespace: 'default' },
-        spec: {
-          runStrategy: 'Always',
-          template: {
-            spec: {
-              evictionStrategy: 'LiveMigrate',
-              domain: { cpu: { cores, threads: 2, dedicatedCpuPlacement: true }, devices },
-            },
-          },
-        } as JsonRecord,
+        spec: { runStrategy: 'Always', template: { spec: { evictionStrategy: 'LiveMigrate', domain } } },
       });
       await until(`${name} runs`, () => vmi(name)?.status?.phase === 'Running');
       const at = vmi(name)?.status?.nodeName ?? '';
       return { node: at, pod: launcherOn(name, at)! };
     },
-    cordon: (name: string, unschedulable = true) =>
-      sandbox.client.edit(NODES, sandbox.client.get(NODES, undefined, name)!, (draft) => {
-        draft.spec = { ...draft.spec, unschedulable };
-      }),
-    evict: ({ metadata: { name, namespace } }: KubePod, more: object = {}) =>
-      call('POST', `/api/v1/namespaces/${namespace}/pods/${name}/eviction`, {
-        apiVersion: 'policy/v1',
-        kind: 'Eviction',
-        metadata: { name, namespace },
-        ...more,
-      }),
+    cordon,
+    evict: ({ metadata: { name, namespace } }: KubePod, more: object = {}) => {
+      const eviction = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name, namespace }, ...more };
+      return call('POST', `/api/v1/namespaces/${namespace}/pods/${name}/eviction`, eviction);
+    },
+    /** Waits until a launcher has found no node. */
+    untilWaiting: (name: string) =>
+      until('its target waits', () => launchers(name).find(({ spec, status }) => !spec.nodeName && status?.conditions)),
     migrate: (name: string) => call('PUT', `${VMS}/${name}/migrate`, {}, { accept: '*/*' }),
   };
 }
@@ -149,16 +128,14 @@ describe('sandbox: migrations', () => {
 
   it('the target gets its own CPUs, and those of the source are free again', async () => {
     // Two on one node do not fit.
-    const { node } = await suite.start('vm', { cores: 6 });
+    const { node } = await suite.start('vm', 6);
     await suite.migrate('vm');
     await until('the VM has moved', () => suite.vmi('vm')?.status?.nodeName !== node);
     await until('its old launcher has ended', () => suite.launcherOn('vm', node)?.status?.phase === 'Succeeded');
-    const second = await suite.start('second', { cores: 6 });
+    const second = await suite.start('second', 6);
     assert.equal(second.node, node);
     await suite.migrate('vm');
-    const waits = await until('its target waits', () =>
-      suite.launchers('vm').find(({ spec, status }) => !spec.nodeName && status?.conditions),
-    );
+    const waits = await suite.untilWaiting('vm');
     assert.match(waits.status?.conditions?.[0]?.message ?? '', /^0\/2 nodes are available: 2 Insufficient cpu\./);
     assert.equal(suite.vmi('vm')?.status?.phase, 'Running');
   });
@@ -169,12 +146,10 @@ describe('sandbox: migrations', () => {
     assert.equal((await suite.migrate('vm')).status, 202);
     const again = await suite.migrate('vm');
     assert.equal(again.status, 422);
-    assert.match(
-      again.body.message ?? '',
-      /in-flight migration detected\. Active migration job \(kubevirt-migrate-vm-/,
-    );
+    const inFlight = /in-flight migration detected\. Active migration job \(kubevirt-migrate-vm-/;
+    assert.match(again.body.message ?? '', inFlight);
     const devices = { hostDevices: [{ name: 'd', deviceName: 'devices.kubevirt.io/tun' }] };
-    const { pod } = await suite.start('tied', { devices });
+    const { pod } = await suite.start('tied', 2, devices);
     const refused = await suite.migrate('tied');
     assert.match(refused.body.message ?? '', /Cannot migrate VMI, Reason: HostDeviceNotLiveMigratable/);
     assert.match((await suite.evict(pod)).body.message ?? '', /is not live-migratable$/);
@@ -202,22 +177,20 @@ describe('sandbox: migrations', () => {
     const first = await suite.start('a');
     await suite.start('b');
     await suite.cordon('n2', false);
-    const args = ['--kubeconfig', await suite.kubeconfig(), '--cache-dir', join(suite.directory(), 'cache')];
+    const args = ['--kubeconfig', await suite.kubeconfig(), '--cache-dir', join(suite.temp(), 'cache')];
     const drain = ['drain', first.node, '--ignore-daemonsets', '--timeout=60s'];
     const { stdout } = await promisify(execFile)(pathOf('kubectl'), [...args, ...drain]);
     assert.match(stdout, /cordoned.*evicting pod default\/virt-launcher-a.* drained/s);
     const nodes = ['a', 'b'].map((name) => suite.vmi(name)?.status?.nodeName);
-    assert.deepEqual(
-      [nodes.includes(first.node), suite.client.get(NODES, undefined, first.node)?.spec?.unschedulable],
-      [false, true],
-    );
+    const isCordoned = suite.client.get(NODES, undefined, first.node)?.spec?.unschedulable;
+    assert.deepEqual([nodes.includes(first.node), isCordoned], [false, true]);
     const left = suite.client.list(PODS).filter(({ spec }) => spec.nodeName === first.node);
     assert.deepEqual(left, []);
   });
 });
 
 describe('sandbox: migrations that take time', () => {
-  const suite = useSandbox(['n1', 'n2', 'n3'], { copySeconds: 3600, unschedulableSeconds: 1 });
+  const suite = useSandbox(['n1', 'n2', 'n3'], { copySeconds: 3600, unschedulableSeconds: 3 });
   const copying = () => suite.migrations().filter(({ status }) => status?.phase === 'Running');
 
   it('a cancelled one ends without its target, and the VM stays', async () => {
@@ -250,7 +223,7 @@ describe('sandbox: migrations that take time', () => {
     await suite.cordon('n2');
     await suite.cordon('n3');
     const names = ['a', 'b', 'c'];
-    for (const name of names) await suite.start(name, { cores: 1 });
+    for (const name of names) await suite.start(name, 1);
     for (const name of ['n2', 'n3']) await suite.cordon(name, false);
     for (const name of names) await suite.migrate(name);
     await until('two copy', () => copying().length === 2);
@@ -264,13 +237,9 @@ describe('sandbox: migrations that take time', () => {
     const { node } = await suite.start('vm');
     for (const name of ['n1', 'n2', 'n3']) if (name !== node) await suite.cordon(name);
     await suite.migrate('vm');
-    const waits = await until('its target waits', () =>
-      suite.launchers('vm').find(({ spec, status }) => !spec.nodeName && status?.conditions),
-    );
-    assert.match(
-      waits.status?.conditions?.[0]?.message ?? '',
-      /: 1 node\(s\) didn't match pod anti-affinity rules, 2 node\(s\) were unschedulable\./,
-    );
+    const waits = await suite.untilWaiting('vm');
+    const why = /: 1 node\(s\) didn't match pod anti-affinity rules, 2 node\(s\) were unschedulable\./;
+    assert.match(waits.status?.conditions?.[0]?.message ?? '', why);
     await until('the migration has failed', () => suite.migrations()[0]?.status?.phase === 'Failed');
     assert.match(failure(suite.migrations()[0]!) ?? '', /unschedulable for too long/);
     assert.equal(suite.launchers('vm').length, 1);

@@ -65,9 +65,7 @@ describe('the DPU health in the extender', () => {
     await pass(DURATION + 1);
     assert.equal(health.verdict('n').ready, false, 'dead');
     // The next read is in progress: its answer counts no longer.
-    const before = state.gets;
     mock.timers.tick((DURATION / 4) * 1000);
-    assert.equal(state.gets, before + 1);
     health.leaseChanged('n', { node: 'n', renewTime: 'x', duration: DURATION, released: true });
     assert.deepEqual([health.isReleased('n'), health.verdict('n').ready, forgotten], [true, true, ['n']]);
     const { gets } = state;
@@ -83,8 +81,6 @@ describe('the DPU health in the extender', () => {
     await pass(1);
     renew('n');
     assert.equal(health.verdict('n').state, 'alive');
-    await pass(DURATION + 5);
-    assert.equal(health.verdict('n').state, 'dead');
   });
 
   it('an overdue Lease is read at once, then four times in its duration', async () => {

@@ -47,16 +47,10 @@ class World {
     const conditions = [{ type: 'LiveMigratable', status: migratable }];
     const instance = { metadata: { name, uid: `vmi-${name}` }, status: { nodeName: node, conditions } };
     this.instances.set(namespace, [...(this.instances.get(namespace) ?? []), instance]);
-    const metadata = { namespace, name: `virt-launcher-${name}`, uid: `pod-${name}` };
-    return {
-      metadata: {
-        ...metadata,
-        labels: { 'kubevirt.io': 'virt-launcher' },
-        ownerReferences: [vmiOwner(name, `vmi-${name}`)],
-      },
-      spec: { containers: [{ name: 'compute' }] },
-      status: { phase: 'Running' },
-    } as unknown as PodWithoutNetwork;
+    const labels = { 'kubevirt.io': 'virt-launcher' };
+    const ownerReferences = [vmiOwner(name, `vmi-${name}`)];
+    const metadata = { namespace, name: `virt-launcher-${name}`, uid: `pod-${name}`, labels, ownerReferences };
+    return { metadata, spec: { containers: [{ name: 'compute' }] }, status: { phase: 'Running' } } as never;
   }
 
   asked = (namespace: string) => (this.migrations.get(namespace) ?? []).map(({ spec }) => spec.vmiName);
@@ -68,8 +62,8 @@ describe('the migration of VMs that lost their network', () => {
     world = new World();
   });
   const migrate = (...launchers: PodWithoutNetwork[]) => world.recovery.migrate('n1', RESTART, launchers);
-  const end = (namespace: string, phase: string) => {
-    for (const migration of world.migrations.get(namespace) ?? []) migration.status ??= { phase };
+  const fail = (namespace: string) => {
+    for (const migration of world.migrations.get(namespace) ?? []) migration.status ??= { phase: 'Failed' };
   };
 
   it('is one at a time in each namespace, and one for each launcher', async () => {
@@ -78,7 +72,7 @@ describe('the migration of VMs that lost their network', () => {
     await migrate(...launchers);
     assert.deepEqual([world.asked('x'), world.asked('y')], [['a'], ['c']]);
     assert.equal(world.migrations.get('x')?.[0]?.metadata.name, `plumbline-dpu-pod-a-${SECOND}`);
-    end('x', 'Failed');
+    fail('x');
     for (let i = 0; i < 3; i++) await migrate(...launchers);
     assert.deepEqual([world.asked('x'), world.asked('y')], [['a', 'b'], ['c']]);
     assert.deepEqual(world.events, ['a DPURecovery', 'c DPURecovery', 'b DPURecovery']);
@@ -93,7 +87,7 @@ describe('the migration of VMs that lost their network', () => {
   it('is asked again after another restart', async () => {
     const launcher = world.vmi('x', 'a');
     await migrate(launcher);
-    end('x', 'Failed');
+    fail('x');
     await world.recovery.migrate('n1', { ...RESTART, at: '2026-11-29T11:00:00Z' }, [launcher]);
     assert.deepEqual(world.asked('x'), ['a', 'a']);
   });
@@ -101,13 +95,8 @@ describe('the migration of VMs that lost their network', () => {
   it('leaves out VMs that cannot migrate, have left, migrate already, or that KubeVirt refuses', async () => {
     world.migrations.set('x', [{ metadata: { name: 'own' }, spec: { vmiName: 'busy' } }]);
     world.refused = new Set(['refused']);
-    await migrate(
-      world.vmi('x', 'fixed', { migratable: 'False' }),
-      world.vmi('x', 'left', { node: 'n2' }),
-      world.vmi('x', 'busy'),
-      world.vmi('x', 'refused'),
-      world.vmi('x', 'other'),
-    );
+    const others = ['busy', 'refused', 'other'].map((name) => world.vmi('x', name));
+    await migrate(world.vmi('x', 'fixed', { migratable: 'False' }), world.vmi('x', 'left', { node: 'n2' }), ...others);
     assert.deepEqual(world.asked('x'), ['busy', 'other']);
     const [line] = world.logged.lines;
     assert.deepEqual([line?.msg, line?.['vmi']], ['migrating a VM failed; retrying', 'x/refused']);

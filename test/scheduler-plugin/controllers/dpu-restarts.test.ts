@@ -20,19 +20,12 @@ const launcher = podOn(
   'virt-launcher-vm',
   BEFORE,
   { containers: [{ name: 'compute' }] },
-  {
-    labels: { 'kubevirt.io': 'virt-launcher' },
-    ownerReferences: [vmiOwner('vm', 'vmi')],
-  },
+  { labels: { 'kubevirt.io': 'virt-launcher' }, ownerReferences: [vmiOwner('vm', 'vmi')] },
 );
 
 describe('the restart of a node’s DPU', () => {
-  let pods: object[];
-  let isDown: boolean;
-  let events: string[];
-  let migrated: string[];
-  let changed: number;
-  let isActive: boolean;
+  let [pods, events, migrated]: [object[], string[], string[]] = [[], [], []];
+  let [isDown, isActive, changed] = [false, true, 0];
   let logged: ReturnType<typeof recordingLogger>;
   let restarts: DpuRestarts;
 

@@ -61,7 +61,6 @@ function evictionsOf({ policy = 'evict', ...answers }: Setting = {}) {
         events?.push(`${reason} ${name}`);
         messages?.push(message);
       },
-      flush: async () => undefined,
     },
     policy,
     stuck: (pod) => {
@@ -104,12 +103,9 @@ describe('evictions', () => {
     evictions.consider(startOf('a'), why);
     await pass(1);
     assert.equal(calls[0]?.path, '/api/v1/namespaces/default/pods/a/eviction');
-    assert.deepEqual(calls[0]?.body, {
-      apiVersion: 'policy/v1',
-      kind: 'Eviction',
-      metadata: { name: 'a', namespace: 'default' },
-      deleteOptions: { preconditions: { uid: 'a' } },
-    });
+    const metadata = { name: 'a', namespace: 'default' };
+    const deleteOptions = { preconditions: { uid: 'a' } };
+    assert.deepEqual(calls[0]?.body, { apiVersion: 'policy/v1', kind: 'Eviction', metadata, deleteOptions });
     assert.deepEqual([events, outcomes], [['EvictedBeforeStart a'], ['evicted']]);
   });
 
@@ -118,13 +114,8 @@ describe('evictions', () => {
     for (let i = 0; i < 80; i++) evictions.consider(startOf(`crowd-${i}`, {}, 'crowd'), why);
     evictions.consider(startOf('victim', {}, 'victims'), why);
     await pass(2);
-    assert.deepEqual(
-      calls.map(({ path, at }) => [path.split('/')[4], at]),
-      [
-        ['crowd', 0.1],
-        ['victims', 1.1],
-      ],
-    );
+    const turns = calls.map(({ path, at }) => `${path.split('/')[4]} ${at}`);
+    assert.deepEqual(turns, ['crowd 0.1', 'victims 1.1']);
   });
 
   it('only record one Event for each pod under the policy hold', async () => {
@@ -160,7 +151,7 @@ describe('evictions', () => {
 describe('evictions that fail', () => {
   useMockTimers();
 
-  for (const refusal of ['failure', 'budget'] as const) {
+  for (const refusal of ['failure', 'budget'] as const)
     it(`${refusal}: are retried with a backoff of at most one minute, and reported after the third failure`, async () => {
       const { evictions, times, events, messages, pass } = evictionsOf({ evictions: [refusal] });
       evictions.consider(startOf('a', LAUNCHER), why);
@@ -172,7 +163,6 @@ describe('evictions that fail', () => {
       assert.deepEqual(events, ['CannotEvict a']);
       assert.match(messages?.[0] ?? '', /the DPU of node n1 has died; evicting the pod failed: .*(etcd|budget)/);
     });
-  }
 
   it('are not retried sooner when the pod changes', async () => {
     const { evictions, times, pass } = evictionsOf({ evictions: ['failure'] });
@@ -192,24 +182,17 @@ describe('launchers whose eviction KubeVirt denies', () => {
     state.version = '7';
     evictions.consider(startOf('a', LAUNCHER), why);
     await pass(90);
-    assert.deepEqual(
-      calls.map(({ path }) => path),
-      ['/api/v1/namespaces/default/pods/a/eviction', '/api/v1/namespaces/default/pods/a'],
-    );
-    assert.deepEqual(calls[1]?.body, {
-      apiVersion: 'v1',
-      kind: 'DeleteOptions',
-      preconditions: { uid: 'a', resourceVersion: '7' },
-    });
+    const paths = ['/api/v1/namespaces/default/pods/a/eviction', '/api/v1/namespaces/default/pods/a'];
+    assert.deepEqual([calls[0]?.path, calls[1]?.path, calls.length], [...paths, 2]);
+    const preconditions = { uid: 'a', resourceVersion: '7' };
+    assert.deepEqual(calls[1]?.body, { apiVersion: 'v1', kind: 'DeleteOptions', preconditions });
     assert.deepEqual([events, outcomes], [['EvictedBeforeStart a'], ['deleted']]);
     assert.match(messages?.[0] ?? '', /deleted: KubeVirt denies its eviction/);
   });
 
   it('are checked again if they have changed since', async () => {
-    const { evictions, calls, outcomes, events, state, pass } = evictionsOf({
-      evictions: ['kubeVirt'],
-      deletions: ['changed', 'ok'],
-    });
+    const answers: Setting = { evictions: ['kubeVirt'], deletions: ['changed', 'ok'] };
+    const { evictions, calls, outcomes, events, state, pass } = evictionsOf(answers);
     evictions.consider(startOf('a', LAUNCHER), why);
     await pass(0.5);
     state.version = '2';
@@ -220,27 +203,22 @@ describe('launchers whose eviction KubeVirt denies', () => {
   });
 
   it('get an Event if deletion is refused, too', async () => {
-    const { evictions, events, messages, outcomes, pass } = evictionsOf({
-      evictions: ['kubeVirt'],
-      deletions: ['forbidden'],
-    });
+    const answers: Setting = { evictions: ['kubeVirt'], deletions: ['forbidden'] };
+    const { evictions, events, messages, outcomes, pass } = evictionsOf(answers);
     evictions.consider(startOf('a', LAUNCHER), why);
     await pass(10);
     assert.deepEqual([events, outcomes?.[0]], [['CannotEvict a'], 'refused']);
     assert.match(messages?.[0] ?? '', /cannot delete resource "pods"/);
   });
 
-  for (const [label, pod] of [
-    ['another pod', startOf('a')],
-    ['a launcher that runs', { ...startOf('a', LAUNCHER), pending: false }],
-  ] as const) {
-    it(`are not deleted if it is ${label}`, async () => {
+  it('are not deleted if they run, nor are other pods', async () => {
+    for (const pod of [startOf('a'), { ...startOf('a', LAUNCHER), pending: false }]) {
       const { evictions, calls, pass } = evictionsOf({ evictions: ['kubeVirt'] });
       evictions.consider(pod, why);
       await pass(10);
-      assert.deepEqual([...new Set(calls.map(({ path }) => path))], ['/api/v1/namespaces/default/pods/a/eviction']);
-    });
-  }
+      assert.ok(calls.length > 1 && calls.every(({ path }) => path.endsWith('/pods/a/eviction')));
+    }
+  });
 });
 
 describe('retries', () => {
@@ -249,10 +227,8 @@ describe('retries', () => {
   it('keep at most 5,000 keys', () => {
     const retries = new Retries();
     for (let i = 0; i <= 5000; i++) retries.failed(`k${i}`, () => undefined);
-    assert.deepEqual(
-      ['k0', 'k1', 'k5000'].map((key) => retries.isWaiting(key)),
-      [false, true, true],
-    );
+    const waiting = ['k0', 'k1', 'k5000'].filter((key) => retries.isWaiting(key));
+    assert.deepEqual(waiting, ['k1', 'k5000']);
     retries.stop();
   });
 });

@@ -23,14 +23,13 @@ describe('a fair queue', () => {
     ['one of each namespace in turn', 'a1 a2 a3 b1 c1 c2', 'a1 b1 c1 a2 c2 a3'],
     ['a value that is added twice, once', 'a1 b1 a1', 'a1 b1'],
   ];
-  for (const [label, added, taken] of ORDERS) {
+  for (const [label, added, taken] of ORDERS)
     it(`gives ${label}`, () => {
       const queue = queueOf(...added.split(' ').filter((text) => text !== ''));
       assert.equal([...queue.values()].join(' '), taken);
       assert.equal(takeAll(queue), taken);
       assert.equal(queue.size, 0);
     });
-  }
 
   it('gives a namespace whose values are added later its turn before the second value of another', () => {
     const queue = queueOf('a1', 'a2', 'a3');
@@ -41,15 +40,8 @@ describe('a fair queue', () => {
 
   it('keeps values that are not ready, with the turn of their namespace', () => {
     const queue = queueOf('a1', 'a2', 'b1');
-    assert.equal(
-      queue.take((text) => text !== 'a1'),
-      'a2',
-    );
-    assert.equal(
-      queue.take(() => false),
-      undefined,
-    );
-    assert.deepEqual([queue.size, takeAll(queue)], [2, 'b1 a1']);
+    const [ready, none] = [queue.take((text) => text !== 'a1'), queue.take(() => false)];
+    assert.deepEqual([ready, none, queue.size, takeAll(queue)], ['a2', undefined, 2, 'b1 a1']);
   });
 
   it('has no value after its deletion, and ignores the deletion of one that it does not have', () => {

@@ -22,12 +22,8 @@ function surveyOf(vms: readonly MaskedVm[], { stale = false } = {}) {
     flags: stale ? { large: 'stale' } : {},
   });
   const seen = { counted: [] as MaskCounts[], active: true };
-  for (const [name, size] of [
-    ['large', 'l'],
-    ['small', 's'],
-  ] as const) {
-    state.nodeChanged(name, { dpuHost: false, labels: new Map([['size', size]]) });
-  }
+  for (const name of ['large', 'small'])
+    state.nodeChanged(name, { dpuHost: false, labels: new Map([['size', name[0]!]]) });
   const survey = createMaskSurvey({
     fleet: state.fleet,
     masked: () => vms,
@@ -47,11 +43,10 @@ describe('the count of masks that fit no node', () => {
       { vms: 2, withoutNode: 1 },
     ],
   ];
-  for (const [what, vms, count] of counts) {
+  for (const [what, vms, count] of counts)
     it(`${what}: ${count.withoutNode} of ${count.vms}`, async () => {
       assert.deepEqual(await surveyOf(vms).survey.count(), count);
     });
-  }
 
   it('follows the reports, and excludes nodes with a silent agent', async () => {
     const { survey, state } = surveyOf([vm('9')]);

@@ -5,6 +5,7 @@ import { parsePausedStart } from '../../../model/launcher/paused-start.ts';
 import type { MaskedInstance } from '../../../scheduler-plugin/cluster/masked-vms.ts';
 import { PausedStarts } from '../../../scheduler-plugin/controllers/paused-starts.ts';
 import { recordingLogger } from '../../support/logger.ts';
+import { until } from '../../support/until.ts';
 
 const KEY = 'default/vm';
 const T1 = '2026-11-01T10:00:00Z';
@@ -73,7 +74,7 @@ class World {
     const replica: Replica = {
       active,
       starts: new PausedStarts({
-        client: this.#client,
+        client: this.#client as KubeClient,
         events: { record: (_, { reason, message }) => void this.events.push(`${reason}: ${message}`) },
         active: () => replica.active,
         onResumed: () => undefined,
@@ -144,10 +145,8 @@ describe('paused starts that wait for pinning', () => {
     await world.report('refused', { message: 'no CPU is left' });
     await world.report('refused', { message: 'no CPU is left' });
     assert.equal(world.unpauses, 0);
-    const said = world.events.filter((text) => text.startsWith('PinningRefused'));
-    assert.deepEqual(said, [
-      'PinningRefused: the VM stays paused: its vCPUs are not pinned on node n1 (Empty): no CPU is left',
-    ]);
+    const message = 'the VM stays paused: its vCPUs are not pinned on node n1 (Empty): no CPU is left';
+    assert.deepEqual(world.events, [`PinningRefused: ${message}`]);
     await world.report('pinned');
     assert.equal(world.unpauses, 1);
   });
@@ -213,11 +212,7 @@ describe('paused starts that wait for pinning', () => {
     );
     const logged = world.log.lines.find(({ msg }) => msg === 'VM stays paused');
     assert.match(JSON.stringify(logged?.['err']), new RegExp(away().message));
-    const ended = new Promise<void>((resolve) => {
-      const look = () => (world.unpauses > 0 ? resolve() : void setTimeout(look, 20));
-      look();
-    });
-    await ended;
+    await until('the VM to be resumed', () => world.unpauses > 0);
     await settle();
     assert.deepEqual([world.unpauses, world.vmi.record], [1, { state: 'resumed' }]);
   });
@@ -252,16 +247,11 @@ describe('the record of a start', () => {
     await world.start();
     await world.report('pinned');
     const path = '/v1/namespaces/default/virtualmachineinstances/vm';
-    const annotations = (text: string) => ({ 'plumbline.dev/paused-start': text });
-    const merge = 'application/merge-patch+json';
-    assert.deepEqual(world.calls, [
-      [
-        `/apis/kubevirt.io${path}`,
-        merge,
-        { metadata: { uid: 'vmi-1', annotations: annotations(`paused ${T1}`), resourceVersion: '1' } },
-      ],
-      [`/apis/subresources.kubevirt.io${path}/unpause`, {}],
-      [`/apis/kubevirt.io${path}`, merge, { metadata: { uid: 'vmi-1', annotations: annotations('resumed') } }],
-    ]);
+    const patch = (text: string, more: object = {}) => {
+      const metadata = { uid: 'vmi-1', annotations: { 'plumbline.dev/paused-start': text }, ...more };
+      return [`/apis/kubevirt.io${path}`, 'application/merge-patch+json', { metadata }];
+    };
+    const unpause = [`/apis/subresources.kubevirt.io${path}/unpause`, {}];
+    assert.deepEqual(world.calls, [patch(`paused ${T1}`, { resourceVersion: '1' }), unpause, patch('resumed')]);
   });
 });

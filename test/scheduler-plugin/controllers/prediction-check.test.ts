@@ -5,15 +5,7 @@ import { createRegistry } from '../../../runtime/metrics.ts';
 import { createPredictionCheck } from '../../../scheduler-plugin/controllers/prediction-check.ts';
 import { createExtenderMetrics } from '../../../scheduler-plugin/telemetry/metrics.ts';
 import { recordingLogger } from '../../support/logger.ts';
-import {
-  type ExtenderFixture,
-  type ExtenderUnderTest,
-  extenderOf,
-  onNode,
-  podOf,
-  statusOf,
-  withUid,
-} from '../extender-fixture.ts';
+import { type ExtenderFixture, extenderOf, onNode, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
 const VF = 'openshift.io/sriov_vf';
 const devices = (free: number) => [{ resource: VF, groups: [{ cells: '1', total: 4, free }] }];
@@ -21,7 +13,7 @@ const OTHER = { podUID: 'other', container: 'c', cpus: '3,11' };
 
 /** One node, whose report and pods the test changes. */
 class Stage {
-  readonly under: ExtenderUnderTest;
+  readonly under: ReturnType<typeof extenderOf>;
   readonly events: string[] = [];
   readonly lines: Record<string, unknown>[];
   readonly #metrics = createExtenderMetrics(createRegistry());
@@ -40,7 +32,7 @@ class Stage {
       metrics: this.#metrics,
       log,
     });
-    this.under.state.on('reservationEnded', (reservation, end) => check.ended(reservation, end));
+    this.under.state.on('reservationEnded', check);
   }
 
   place(name: string, resources: readonly string[] = []): this {
@@ -70,9 +62,7 @@ class Stage {
   /** The counted results. */
   async results(): Promise<Record<string, number>> {
     const { values } = await this.#metrics.predictions.get();
-    return Object.fromEntries(
-      values.filter(({ value }) => value > 0).map(({ labels, value }) => [labels.result, value]),
-    );
+    return Object.fromEntries(values.flatMap(({ labels, value }) => (value > 0 ? [[labels.result, value]] : [])));
   }
 }
 
@@ -143,7 +133,7 @@ describe('whether the kubelet did as predicted', () => {
       { devices: devices(1) },
     ],
   ];
-  for (const [title, act, results, status, fixture] of rows) {
+  for (const [title, act, results, status, fixture] of rows)
     it(`${title}: ${JSON.stringify(results)}`, async () => {
       const stage = new Stage(status, fixture);
       act(stage);
@@ -152,7 +142,6 @@ describe('whether the kubelet did as predicted', () => {
       const differences = (results['other_cpus'] ?? 0) + (results['rejected'] ?? 0);
       assert.deepEqual([stage.lines.length, stage.events.length], [differences, differences]);
     });
-  }
 
   it('an Event on the pod has both results, and one line of the log has all inputs', () => {
     const stage = new Stage({ assignments: [OTHER] }, { bound: [{ node: 'n1', pod: withUid(podOf('2'), 'other') }] });
@@ -163,15 +152,9 @@ describe('whether the kubelet did as predicted', () => {
     ]);
     const [{ node, pod, replay }] = stage.lines as [Record<string, unknown>];
     assert.deepEqual([node, pod], ['n1', 'default/a']);
-    const { report, containers, ...rest } = replay as Record<string, unknown>;
-    assert.deepEqual(rest, {
-      version: (rest as { version: string }).version,
-      node: 'n1',
-      assigned: ['3,11'],
-      usage: [[], []],
-      predicted: '1-2,9-10',
-      actual: '4-5,12-13',
-    });
+    const { report, containers, version: _, ...rest } = replay as Record<string, unknown>;
+    const results = { predicted: '1-2,9-10', actual: '4-5,12-13' };
+    assert.deepEqual(rest, { node: 'n1', assigned: ['3,11'], usage: [[], []], ...results });
     assert.deepEqual((report as NodeTopologyStatus).cells, statusOf().cells);
     assert.deepEqual(containers, [
       { name: 'compute', kind: 'app', cpus: 4, devices: [], memory: [['memory', 1024 ** 3]] },

@@ -4,9 +4,14 @@ import type { PodNeeds } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import type { PodView } from '../../../scheduler-plugin/cluster/pod-view.ts';
 import { Recheck } from '../../../scheduler-plugin/controllers/recheck.ts';
 import { silent } from '../../support/logger.ts';
-import { podId, podOf, reader, viewOf, withUid } from '../extender-fixture.ts';
+import { podOf, reader, viewOf, withUid } from '../extender-fixture.ts';
 
 const needs = reader.read(podOf('4'));
+const needsOf = (uid: string, namespace = 'default'): PodNeeds => ({
+  ...needs,
+  namespace,
+  request: { ...needs.request, uid },
+});
 /** Longer than changes are collected, in seconds. */
 const SOON = 0.25;
 /** The step of the clock, in seconds. */
@@ -47,7 +52,7 @@ describe('recheck', () => {
 
   it('forgets the nodes that improved while another replica was active', async () => {
     const { recheck, touched, state, pass } = recheckOf();
-    recheck.waits(podId('a'), needs);
+    recheck.waits(needsOf('a'));
     state.active = false;
     recheck.improved('n1');
     await pass(SOON);
@@ -62,8 +67,8 @@ describe('recheck', () => {
       if (key !== needs.key) throw new RangeError('a mistake');
       return node === 'n2';
     });
-    recheck.waits(podId('mistake'), { ...needs, key: 'mistake' });
-    recheck.waits(podId('a'), needs);
+    recheck.waits({ ...needsOf('mistake'), key: 'mistake' });
+    recheck.waits(needsOf('a'));
     for (const node of ['n1', 'n2']) recheck.improved(node);
     await pass(3);
     assert.deepEqual(touched, ['n2']);
@@ -74,7 +79,7 @@ describe('recheck', () => {
       clock.now += 0.0006;
       return node === 'n99';
     });
-    recheck.waits(podId('a'), needs);
+    recheck.waits(needsOf('a'));
     for (let i = 0; i < 100; i++) recheck.improved(`n${i}`);
     mock.timers.tick(100);
     assert.deepEqual(touched, []);
@@ -85,7 +90,7 @@ describe('recheck', () => {
   it('touches nodes one after the other, a second apart, soon after the first improved, and none after it is stopped', async () => {
     const { recheck, touched, times, state, pass } = recheckOf();
     state.writes = false;
-    recheck.waits(podId('a'), needs);
+    recheck.waits(needsOf('a'));
     for (const node of ['n1', 'n2']) {
       recheck.improved(node);
       await pass(STEP);
@@ -93,14 +98,8 @@ describe('recheck', () => {
     await pass(SOON);
     state.writes = true;
     await pass(5);
-    assert.deepEqual(
-      [touched, times],
-      [
-        ['n1', 'n2', 'n1'],
-        [0.1, 1.1, 2.1],
-      ],
-      'n1 again: its first touch failed',
-    );
+    const touches = touched.map((node, i) => `${node} ${times[i]}`);
+    assert.deepEqual(touches, ['n1 0.1', 'n2 1.1', 'n1 2.1'], 'n1 again: its first touch failed');
     recheck.improved('n3');
     recheck.stop();
     await pass(10);
@@ -113,8 +112,8 @@ describe('recheck', () => {
       predicted.push(key);
       return false;
     });
-    for (let i = 0; i < 600; i++) recheck.waits(podId(`p${i}`, 'crowd'), { ...needs, key: `${i % 300}` });
-    recheck.waits(podId('victim', 'victims'), { ...needs, key: 'of the victim' });
+    for (let i = 0; i < 600; i++) recheck.waits({ ...needsOf(`p${i}`, 'crowd'), key: `${i % 300}` });
+    recheck.waits({ ...needsOf('victim', 'victims'), key: 'of the victim' });
     recheck.improved('n1');
     await pass(SOON);
     assert.deepEqual([predicted.length, new Set(predicted).size, predicted[1]], [200, 200, 'of the victim']);
@@ -123,7 +122,7 @@ describe('recheck', () => {
   it('waits twice as long after each touch for the same pod and node, up to 256 s, and then ends the touches', async () => {
     const { recheck, times, pass } = recheckOf();
     for (let second = 0; second < 600; second++) {
-      recheck.waits(podId('a'), needs);
+      recheck.waits(needsOf('a'));
       recheck.improved('n1');
       await pass(1);
     }
@@ -137,13 +136,13 @@ describe('recheck', () => {
 
   it('does not let the touches for one pod delay those for another', async () => {
     const { recheck, times, pass } = recheckOf();
-    recheck.waits(podId('a'), needs);
+    recheck.waits(needsOf('a'));
     for (let second = 0; second < 16; second++) {
       recheck.improved('n1');
       await pass(1);
     }
     const before = times.length;
-    recheck.waits(podId('b', 'other'), needs);
+    recheck.waits(needsOf('b', 'other'));
     recheck.improved('n1');
     await pass(1.5);
     assert.equal(times.length, before + 1);
@@ -152,7 +151,7 @@ describe('recheck', () => {
   it('touches a node that was never offered once for each attempt of a round, then with pauses', async () => {
     const { recheck, times, pass } = recheckOf();
     for (let second = 0; second < 12; second++) {
-      recheck.neverOffered(podId('a'), needs, 'far', 3);
+      recheck.neverOffered(needsOf('a'), 'far', 3);
       await pass(1);
     }
     assert.deepEqual(times.map(Math.round), [0, 1, 2, 3, 4, 6, 10]);
@@ -160,22 +159,21 @@ describe('recheck', () => {
 
   it('forgets a pod 420 s after the scheduler asked about it last', async () => {
     const { recheck, clock } = recheckOf();
-    recheck.waits(podId('a'), needs);
-    recheck.waits(podId('b'), needs);
-    clock.now = 1;
-    recheck.waits(podId('a'), needs);
-    clock.now = 419.9;
-    assert.equal(recheck.waiting, 2);
-    clock.now = 420;
-    assert.equal(recheck.waiting, 1);
-    clock.now = 421;
-    assert.equal(recheck.waiting, 0);
+    for (const [uid, seconds] of [['a', 0] as const, ['b', 0] as const, ['a', 1] as const]) {
+      clock.now = seconds;
+      recheck.waits(needsOf(uid));
+    }
+    const waitingAt = (seconds: number) => {
+      clock.now = seconds;
+      return recheck.waiting;
+    };
+    assert.deepEqual([419.9, 420, 421].map(waitingAt), [2, 1, 0]);
   });
 
   it('forgets a pod of the namespace with the most when too many wait', async () => {
     const { recheck, touched, pass } = recheckOf((_, { key }) => key === 'of the victim');
-    recheck.waits(podId('victim', 'victims'), { ...needs, key: 'of the victim' });
-    for (let i = 0; i < 5010; i++) recheck.waits(podId(`p${i}`, 'crowd'), needs);
+    recheck.waits({ ...needsOf('victim', 'victims'), key: 'of the victim' });
+    for (let i = 0; i < 5010; i++) recheck.waits(needsOf(`p${i}`, 'crowd'));
     assert.equal(recheck.waiting, 5000);
     recheck.improved('n1');
     await pass(SOON);
@@ -220,7 +218,7 @@ describe('a takeover', () => {
   it('causes one touch for such a pod, or more if the scheduler asks about it', async () => {
     const { recheck, touched, pass } = recheckOf();
     recheck.takeOver([viewOfLauncher('a'), viewOfLauncher('b')]);
-    recheck.waits({ uid: 'b', namespace: 'default' }, needs);
+    recheck.waits(needsOf('b'));
     recheck.improved('n1');
     await pass(SOON);
     assert.deepEqual([touched, recheck.waiting], [['n1'], 1]);

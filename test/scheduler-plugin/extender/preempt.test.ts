@@ -55,13 +55,8 @@ describe('nodes that qualify for preemption', () => {
       n1: { Pods: [{ UID: 'c' }], NumPDBViolations: 2 },
       x: { Pods: [], NumPDBViolations: 0 },
     });
-    assert.deepEqual(
-      answer({ Pod: podOf('4'), NodeNameToMetaVictims: { x: {}, y: { ...victims('a'), NumPDBViolations: 3 } } }),
-      {
-        x: victims(),
-        y: { ...victims('a'), NumPDBViolations: 3 },
-      },
-    );
+    const y = { ...victims('a'), NumPDBViolations: 3 };
+    assert.deepEqual(answer({ Pod: podOf('4'), NodeNameToMetaVictims: { x: {}, y } }), { x: victims(), y });
     assert.deepEqual(answer({ Pod: podOf('4') }), {});
   });
 
@@ -81,66 +76,48 @@ const nodeTerm = (...keys: string[]) => ({
   weight: 1,
   preference: { matchExpressions: keys.map((key) => ({ key, operator: 'Exists' })) },
 });
+const spread = (topologyKey: string, whenUnsatisfiable = 'ScheduleAnyway') => ({ topologyKey, whenUnsatisfiable });
+const preferred = (...terms: readonly object[]) => ({ [PREFERRED]: terms });
 describe('the topology keys of soft constraints', () => {
+  const withoutKeys = [{}, { matchExpressions: null }].map((preference) => ({ weight: 1, preference }));
+  const affinity = {
+    podAffinity: preferred(podTerm('two'), podTerm('one')),
+    podAntiAffinity: preferred(podTerm('three')),
+    nodeAffinity: preferred(nodeTerm('four', 'five')),
+  };
   const CASES: readonly [string, object, readonly string[]][] = [
     ['null', { affinity: null, topologySpreadConstraints: null }, []],
     [
       'a spread that may be violated, and one that may not',
-      {
-        topologySpreadConstraints: [
-          { topologyKey: 'zone', whenUnsatisfiable: 'ScheduleAnyway' },
-          { topologyKey: 'rack', whenUnsatisfiable: 'DoNotSchedule' },
-        ],
-      },
+      { topologySpreadConstraints: [spread('zone'), spread('rack', 'DoNotSchedule')] },
       ['zone'],
     ],
     [
       'preferred nodes, by several labels, by none and by null',
-      {
-        affinity: {
-          nodeAffinity: {
-            [PREFERRED]: [
-              nodeTerm('a', 'b'),
-              { weight: 1, preference: {} },
-              { weight: 1, preference: { matchExpressions: null } },
-            ],
-          },
-        },
-      },
+      { affinity: { nodeAffinity: preferred(nodeTerm('a', 'b'), ...withoutKeys) } },
       ['a', 'b'],
     ],
     [
       'each key once, and at most four, spreads first',
-      {
-        topologySpreadConstraints: [{ topologyKey: 'one', whenUnsatisfiable: 'ScheduleAnyway' }],
-        affinity: {
-          podAffinity: { [PREFERRED]: [podTerm('two'), podTerm('one')] },
-          podAntiAffinity: { [PREFERRED]: [podTerm('three')] },
-          nodeAffinity: { [PREFERRED]: [nodeTerm('four', 'five')] },
-        },
-      },
+      { topologySpreadConstraints: [spread('one')], affinity },
       ['one', 'two', 'three', 'four'],
     ],
     ['constraints in an unknown form', { topologySpreadConstraints: [7], affinity: { podAffinity: 7 } }, []],
   ];
-  for (const [what, spec, keys] of CASES) {
+  for (const [what, spec, keys] of CASES)
     it(`${what}: ${keys.join() || 'none'}`, () => assert.deepEqual(softTopologyKeys(pod(spec)), keys));
-  }
 });
 describe('a pod that the scheduler may bind later', () => {
   const CASES: readonly [string, object, boolean][] = [
     ['null', { volumes: null, resourceClaims: null }, false],
-    [
-      'a claim among other volumes',
-      { volumes: [{ emptyDir: {} }, { persistentVolumeClaim: { claimName: 'c' } }] },
-      true,
-    ],
+    ['a claim among other volumes', { volumes: [{ emptyDir: {} }, { persistentVolumeClaim: {} }] }, true],
     ['a resource claim', { resourceClaims: [{ name: 'gpu' }] }, true],
+    ['a group, since Kubernetes 1.36', { schedulingGroup: { podGroupName: 'group' } }, true],
+    ['a group in Kubernetes 1.35', { workloadRef: { name: 'workload', podGroup: 'group' } }, true],
     ['volumes in an unknown form', { volumes: 7, resourceClaims: 7 }, false],
   ];
-  for (const [what, spec, waits] of CASES) {
+  for (const [what, spec, waits] of CASES)
     it(`${what}: ${waits ? 'yes' : 'no'}`, () => assert.equal(waitsToBind(pod(spec)), waits));
-  }
 });
 
 interface Explanation {
@@ -188,13 +165,12 @@ describe('the explanation of a pod', () => {
     assert.equal((await ofPod('default/vm')).active, false);
   });
 
-  for (const name of ['', 'vm', 'a/b/c', 'a/B', '../secrets']) {
+  for (const name of ['', 'vm', 'a/b/c', 'a/B', '../secrets'])
     it(`refuses pod=${name} and does not ask the API server`, async () => {
       const { client, paths } = setUp();
       await assert.rejects(readExplainedPod(client, name), new ArgsError(`pod=${name}: expected namespace/name`));
       assert.deepEqual(paths, []);
     });
-  }
 
   it('reports a pod that does not exist, and passes on other failures', async () => {
     const gone = setUp({}, new KubeError(404, 'NotFound', 'no'));
@@ -214,11 +190,8 @@ describe('the explanation of a pod', () => {
       );
     }
     const { nodes } = await ofBody({ Pod: nameless, NodeNames: ['n2', 'gone'] });
-    const verdicts = nodes.map(({ node, fits, text }) => [node, fits, text]);
-    assert.deepEqual(verdicts, [
-      ['n2', true, undefined],
-      ['gone', false, 'node is not known yet'],
-    ]);
+    const verdicts = nodes.map(({ node, fits, text }) => `${node} ${fits} ${text}`);
+    assert.deepEqual(verdicts, ['n2 true undefined', 'gone false node is not known yet']);
   });
 
   it('shows the reserved CPUs, and an empty text where they are not predicted', async () => {
@@ -227,13 +200,8 @@ describe('the explanation of a pod', () => {
     filter(podOf('4'));
     const { reservation, nodes: shown } = await ofBody(podOf('4'));
     assert.deepEqual(reservation, { kind: 'tentative', nodes: { n1: '1-2,9-10', odd: '' } });
-    assert.deepEqual(
-      shown.map(({ node, cpus, inFlight }) => [node, cpus, inFlight]),
-      [
-        ['n1', '1-2,9-10', []],
-        ['odd', '', []],
-      ],
-    );
+    const cpusOf = Object.fromEntries(shown.map(({ node, cpus, inFlight }) => [node, [cpus, inFlight]]));
+    assert.deepEqual(cpusOf, { n1: ['1-2,9-10', []], odd: ['', []] });
     const bound = withUid(podOf('2'), 'bound');
     see(onNode(bound, 'odd'));
     const [n1, odd] = (await ofBody(withUid(podOf('4'), 'next'))).nodes;

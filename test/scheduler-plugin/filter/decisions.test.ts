@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
+import { mock } from 'node:test';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import type { RefusalKind } from '../../../model/placement/verdict.ts';
 import type { PodView } from '../../../scheduler-plugin/cluster/pod-view.ts';
 import { DecisionLog, Decisions } from '../../../scheduler-plugin/filter/decisions.ts';
-import { Refusals } from '../../../scheduler-plugin/filter/refusals.ts';
+import { Refusals } from '../../../scheduler-plugin/filter/filter.ts';
 import { recordingLogger } from '../../support/logger.ts';
 import { extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
@@ -17,28 +18,23 @@ describe('the recorded decisions', () => {
     assert.equal(filter(podOf('500m'), names).NodeNames.length, NODES);
     const [decision] = decisions.list();
     assert.deepEqual([decision?.offered, decision?.passed, decision?.answered.length], [NODES, NODES, 16]);
-    const answered = filter(withUid(podOf('4'), 'vm'), names).NodeNames;
-    assert.deepEqual(
-      decisions
-        .list()
-        .at(-1)
-        ?.answered.map(({ node }) => node),
-      answered,
-      'all of them, for a pod with exclusive CPUs',
-    );
+    const expected = filter(withUid(podOf('4'), 'vm'), names).NodeNames;
+    const answered = decisions.list()[1]?.answered.map(({ node }) => node);
+    assert.deepEqual(answered, expected, 'all of them, for a pod with exclusive CPUs');
   });
 
   it('show the time, the pod, the nodes with their CPUs, and the number of refusals by reason', () => {
-    const decisions = new Decisions(() => Date.UTC(2026, 10, 1, 10));
+    mock.timers.enable({ apis: ['Date'], now: Date.UTC(2026, 10, 1, 10) });
+    const decisions = new Decisions();
     const refusals = new Refusals();
-    for (const [node, text] of Object.entries({ n3: 'few', n4: 'few', n5: 'far' })) {
+    for (const [node, text] of Object.entries({ n3: 'few', n4: 'few', n5: 'far' }))
       refusals.add(node, { kind: 'too-few-cpus', text });
-    }
     const answers = [
       { node: 'n1', score: 7, cpus: CpuSet.parse('1-2,9-10') },
       { node: 'n2', score: 0, cpus: undefined },
     ];
     decisions.add(`${'n'.repeat(63)}/${'p'.repeat(300)}`, 'u'.repeat(100), { offered: 5, answers, refusals });
+    mock.timers.reset();
     assert.deepEqual(decisions.list(), [
       {
         time: '2026-11-01T10:00:00.000Z',
@@ -94,7 +90,7 @@ describe('the log of decisions', () => {
     ['a VM with a CPU mask', { mask: {} }, false, true],
     ['an ordinary pod that had to wait', {}, true, true],
   ];
-  for (const [label, needs, waited, isLogged] of PLACED) {
+  for (const [label, needs, waited, isLogged] of PLACED)
     it(`${isLogged ? 'has a line' : 'has no line'} for the node of ${label}`, () => {
       const { decisions, logged } = start();
       if (waited) decisions.waits('ns/p', 'p', texts(['dpu', 'DPU not ready', 1]));
@@ -104,7 +100,6 @@ describe('the log of decisions', () => {
         isLogged ? [['pod placed', 'ns/p', 'n1', waited ? 0 : undefined]] : [],
       );
     });
-  }
 });
 
 describe('the refusals of one answer', () => {

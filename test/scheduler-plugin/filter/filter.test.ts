@@ -58,7 +58,7 @@ const CASES: readonly (readonly [name: string, pod: Pod, fixture?: ExtenderFixtu
   ['a pod on the shared pool', podOf('1500m'), on({ assignments: owner('1-7,9-15') })],
 ];
 describe('filter', () => {
-  for (const [name, pod, fixture, refusal] of CASES) {
+  for (const [name, pod, fixture, refusal] of CASES)
     it(`${refusal === undefined ? 'passes' : 'refuses'} ${name}`, () => {
       const { filter, notified } = extenderOf(fixture);
       const { NodeNames, FailedNodes, FailedAndUnresolvableNodes } = filter(pod);
@@ -73,26 +73,23 @@ describe('filter', () => {
       assert.ok(FailedAndUnresolvableNodes['n1']?.includes(refusal), FailedAndUnresolvableNodes['n1']);
       assert.ok(notified.includes('waits pod-uid'));
     });
-  }
 
   const DPU_TEXTS: readonly [state: LeaseState, age: number | undefined, text: string][] = [
     ['unknown', undefined, 'its state is unknown'],
     ['unproven', undefined, 'not seen alive yet'],
     ['dead', 59.9, 'dead, last renewal TIME'],
   ];
-  for (const [state, age, text] of DPU_TEXTS) {
+  for (const [state, age, text] of DPU_TEXTS)
     it(`says of a DPU that is ${state} since ${age} s: ${text}`, () => {
       const { kind, text: refusal } = dpuRefusal({ ready: false, state, age });
       const timeless = refusal.replace(/\d{4}-\d\d-\d\dT[:\d]{8}Z/, 'TIME');
       assert.deepEqual([kind, timeless], ['dpu', `DPU not ready: ${text}`]);
     });
-  }
 
   it('returns a node once if it is offered twice, in this call and in the next', () => {
     const { filter } = extenderOf({ nodes: { n1: statusOf(), n2: statusOf() } });
-    for (const uid of ['a', 'b']) {
+    for (const uid of ['a', 'b'])
       assert.deepEqual(filter(withUid(podOf('500m'), uid), ['n1', 'n2', 'n1']).NodeNames, ['n1', 'n2']);
-    }
     assert.deepEqual(filter(withUid(podOf('12'), 'c'), ['n1', 'n1']).NodeNames, ['n1']);
   });
 
@@ -125,11 +122,8 @@ describe('a node that was not offered', () => {
   };
 
   it('is found if it accepts the pod, even behind many full nodes', () => {
-    const nodes = {
-      n1: full,
-      ...Object.fromEntries(Array.from({ length: 50 }, (_, i) => [`f${i}`, full])),
-      n2: statusOf(),
-    };
+    const many = Object.fromEntries(Array.from({ length: 50 }, (_, i) => [`f${i}`, full]));
+    const nodes = { n1: full, ...many, n2: statusOf() };
     assert.deepEqual(found({ nodes }, ['n1']), ['neverOffered pod-uid n2']);
     assert.deepEqual(found({ nodes }, ['n1', 'n2']), [], 'an offered node accepts the pod');
     assert.deepEqual(found({ nodes }, Object.keys(nodes).slice(0, -1), podOf('14')), ['neverOffered pod-uid n2']);
@@ -183,21 +177,17 @@ const VM = {
 describe('nodes whose CPU manager policy is none', () => {
   it('refuse a VM of KubeVirt 1.8 or later', () => {
     const { filter } = extenderOf({ nodes: { n1: SHARED } });
-    const { NodeNames, FailedAndUnresolvableNodes } = filter(VM);
-    assert.deepEqual(NodeNames, []);
-    assert.match(FailedAndUnresolvableNodes['n1'] ?? '', /gives no exclusive CPUs/);
+    assert.match(filter(VM).FailedAndUnresolvableNodes['n1'] ?? '', /gives no exclusive CPUs/);
   });
 
   it('take more CPUs than the report has free, also under count-check and while their agent is silent', () => {
-    for (const fixture of [{}, { policy: 'count-check' }, { flags: { n1: 'stale' } }] as const) {
+    for (const fixture of [{}, { policy: 'count-check' }, { flags: { n1: 'stale' } }] as const)
       assert.deepEqual(extenderOf({ nodes: { n1: SHARED }, ...fixture }).filter(podOf('64')).NodeNames, ['n1']);
-    }
   });
 
   it('are all returned, in addition to the usual number of nodes where the pod would own its CPUs', () => {
-    const nodes = Object.fromEntries(
-      Array.from({ length: 60 }, (_, i) => [`n${i}`, i < 20 ? SHARED : statusOf({ cpuManager: { policy: 'static' } })]),
-    );
+    const exclusive = statusOf({ cpuManager: { policy: 'static' } });
+    const nodes = Object.fromEntries(Array.from({ length: 60 }, (_, i) => [`n${i}`, i < 20 ? SHARED : exclusive]));
     const { NodeNames } = extenderOf({ nodes, answers: 4 }).filter(podOf('1'));
     const shared = NodeNames.filter((name) => Number(name.slice(1)) < 20);
     assert.deepEqual([shared.length, NodeNames.length - shared.length], [20, 4]);
@@ -215,11 +205,8 @@ describe('nodes whose CPU manager policy is none', () => {
   });
 
   it('release a reservation from before their first report', () => {
-    const { state } = extenderOf({
-      nodes: { n1: undefined },
-      policy: 'count-check',
-      bound: [{ node: 'n1', pod: withUid(podOf('4'), 'early') }],
-    });
+    const bound = [{ node: 'n1', pod: withUid(podOf('4'), 'early') }];
+    const { state } = extenderOf({ nodes: { n1: undefined }, policy: 'count-check', bound });
     assert.equal(state.reservations.size, 1);
     state.reportChanged('n1', SHARED);
     assert.equal(state.reservations.size, 0);

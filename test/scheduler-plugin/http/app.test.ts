@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { EventEmitter, once } from 'node:events';
 import { Agent, request } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
@@ -12,15 +13,21 @@ import { MAX_BODY_BYTES } from '../../../scheduler-plugin/http/app.ts';
 import { createExtenderMetrics } from '../../../scheduler-plugin/telemetry/metrics.ts';
 import { recordingLogger } from '../../support/logger.ts';
 import { until } from '../../support/until.ts';
-import { appOf, type ExtenderUnderTest, extenderOf, podOf, statusOf, useServer, withUid } from '../extender-fixture.ts';
+import {
+  appOf,
+  type ExtenderUnderTest,
+  extenderOf,
+  type FilterReply,
+  podOf,
+  statusOf,
+  useServer,
+  withUid,
+} from '../extender-fixture.ts';
 
-interface FilterReply {
-  NodeNames: string[] | null;
-  FailedNodes: Record<string, string> | null;
-  FailedAndUnresolvableNodes: Record<string, string> | null;
-  Error: string;
-  Nodes: { items: { metadata: { name: string } }[] } | null;
+interface Reply extends FilterReply {
+  readonly Nodes: { readonly items: readonly object[] } | null;
 }
+const replyIn = (text: string) => JSON.parse(text) as Reply;
 const args = (more: object = {}) => JSON.stringify({ Pod: podOf('4'), Nodes: null, NodeNames: ['n1'], ...more });
 const CALL = args();
 /** Seconds for which kube-scheduler keeps an idle connection (IdleConnTimeout of Go's transport in client-go). */
@@ -66,7 +73,7 @@ describe('the extender over HTTP', () => {
     use();
     const whole = { metadata: { name: 'n1', labels: { a: 'b' } }, spec: { podCIDR: '10.0.0.0/24' } };
     const items = [whole, { metadata: { name: 'n2' } }];
-    const reply = JSON.parse((await ask('/filter', args({ NodeNames: null, Nodes: { items } }))).text) as FilterReply;
+    const reply = replyIn((await ask('/filter', args({ NodeNames: null, Nodes: { items } }))).text);
     assert.deepEqual(
       [reply.NodeNames, reply.Nodes?.items, reply.FailedAndUnresolvableNodes],
       [['n1'], [whole], { n2: 'node is not known yet' }],
@@ -80,17 +87,16 @@ describe('the extender over HTTP', () => {
     ['a body that is too large', ' '.repeat(MAX_BODY_BYTES + 1), /larger than/],
     ['names that are not strings', args({ NodeNames: [2] }), /NodeNames: expected a list of at most 20000 names/],
   ];
-  for (const [label, body, error] of MALFORMED) {
+  for (const [label, body, error] of MALFORMED)
     it(`answers ${label} with the protocol's Error`, async () => {
       use();
       const answer = await ask('/filter', body);
       assert.equal(answer.status, 200);
-      const reply = JSON.parse(answer.text) as FilterReply;
+      const reply = replyIn(answer.text);
       assert.match(reply.Error, error);
       const lists = [reply.Nodes, reply.NodeNames, reply.FailedNodes, reply.FailedAndUnresolvableNodes];
       assert.deepEqual(lists, [null, null, null, null], 'no node counts as passed');
     });
-  }
 
   const labels = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`key-${i}`, 'x']));
   const [container] = podOf('4').spec.containers;
@@ -104,14 +110,13 @@ describe('the extender over HTTP', () => {
     ],
     ['more labels than are kept, of which none matters', withUid(podOf('4'), 'a', { labels: labels(1030) }), undefined],
   ];
-  for (const [label, pod, refusal] of UNREADABLE) {
+  for (const [label, pod, refusal] of UNREADABLE)
     it(`finds no node for a pod with ${label}, unless it can be read, and is asked again only after a change`, async () => {
       use();
-      const reply = JSON.parse((await ask('/filter', args({ Pod: pod }))).text) as FilterReply;
-      assert.deepEqual([reply.Error, reply.NodeNames!.length > 0], ['', refusal === undefined]);
+      const reply = replyIn((await ask('/filter', args({ Pod: pod }))).text);
+      assert.deepEqual([reply.Error, reply.NodeNames.length > 0], ['', refusal === undefined]);
       if (refusal !== undefined) assert.match(reply.FailedAndUnresolvableNodes?.['n1'] ?? '', refusal);
     });
-  }
 
   const FAILURES: readonly [string, Error, number, string, string][] = [
     ['a broken protocol', new ArgsError('no uid'), 400, 'plumbline: no uid\n', 'malformed'],
@@ -125,7 +130,7 @@ describe('the extender over HTTP', () => {
       'error',
     ],
   ];
-  for (const [what, error, status, message, outcome] of FAILURES) {
+  for (const [what, error, status, message, outcome] of FAILURES)
     it(`reports ${what} with ${status}, or with 200 and the field Error for a filter call`, async () => {
       const fail = (): never => {
         throw error;
@@ -141,7 +146,7 @@ describe('the extender over HTTP', () => {
       );
       const filtered = await ask('/filter', CALL);
       assert.deepEqual([filtered.status, filtered.headers['content-type']], [200, 'application/json']);
-      assert.equal(`${(JSON.parse(filtered.text) as FilterReply).Error}\n`, message);
+      assert.equal(`${replyIn(filtered.text).Error}\n`, message);
       assert.equal((await ask('/explain', CALL)).status, status);
       assert.equal((await ask('/explain?pod=a/b', '', 'GET')).status, status);
       assert.deepEqual(await counted(), [
@@ -152,7 +157,6 @@ describe('the extender over HTTP', () => {
       // The scheduler repeats calls that are refused: one line for each kind of call.
       assert.equal(lines.length, error instanceof NotNow ? 3 : 4);
     });
-  }
 
   it('logs that refused calls are answered again, for each kind of call', async () => {
     let now = 0;
@@ -171,13 +175,9 @@ describe('the extender over HTTP', () => {
     now += 60_000;
     for (const path of paths) await ask(path, CALL);
     mock.restoreAll();
-    assert.deepEqual(
-      lines.map(({ msg, verb }) => `${verb} ${msg}`),
-      [
-        ...['filter extender call refused', 'explain extender call refused'],
-        ...['filter recovered', 'explain recovered'],
-      ],
-    );
+    const logged = lines.map(({ msg, verb }) => `${verb} ${msg}`);
+    const refused = ['filter extender call refused', 'explain extender call refused'];
+    assert.deepEqual(logged, [...refused, 'filter recovered', 'explain recovered']);
   });
 
   it('answers with Error before the caches have synced, and if the replica is not active after the work', async () => {
@@ -219,38 +219,28 @@ describe('the extender over HTTP', () => {
   });
 
   it('waits until the replica knows whether it is active', async () => {
-    let know: (() => void) | undefined;
-    use(
-      extenderOf(),
-      {},
-      () =>
-        new Promise((resolve) => {
-          know = resolve;
-        }),
-    );
-    let answered = false;
-    const answer = ask('/filter', CALL).then((it) => {
-      answered = true;
-      return it;
+    const steps: string[] = [];
+    const asking = new EventEmitter();
+    use(extenderOf(), {}, async () => {
+      steps.push('called');
+      await once(asking, 'decided');
     });
-    const decided = await until('the call', () => know);
+    const answer = ask('/filter', CALL).finally(() => steps.push('answered'));
+    await until('the call', () => steps.length > 0);
     await new Promise((resolve) => setImmediate(resolve));
-    assert.equal(answered, false);
-    decided();
+    assert.deepEqual(steps, ['called']);
+    asking.emit('decided');
     assert.match((await answer).text, /"NodeNames":\["n1"\]/);
   });
 
   it('considers the filter calls whose bodies are still arriving, and no other calls', async () => {
     const { extender } = extenderOf();
     const crowds: number[] = [];
-    const { handler } = use(
-      extenderWith({
-        filter: (call, waiting) => {
-          crowds.push(waiting);
-          return extender.filter(call, waiting);
-        },
-      }),
-    );
+    const filter: Extender['filter'] = (call, waiting) => {
+      crowds.push(waiting);
+      return extender.filter(call, waiting);
+    };
+    const { handler } = use(extenderWith({ filter }));
     let arrived = 0;
     serve((call, response) => {
       arrived++;
@@ -271,9 +261,8 @@ describe('the extender over HTTP', () => {
   it('explains the pod that the query names once; otherwise the last 1,000 decisions', async () => {
     const names: (string | null)[] = [];
     use(extenderOf(), { ofPod: async (name) => ({ number: names.push(name) }) });
-    for (const query of ['', '?pod=a/b', '?pod=a/b&pod=c/d', '?pod=', '?other=a/b']) {
+    for (const query of ['', '?pod=a/b', '?pod=a/b&pod=c/d', '?pod=', '?other=a/b'])
       assert.equal((await ask(`/explain${query}`, '', 'GET')).status, 200);
-    }
     assert.deepEqual(names, [null, 'a/b', null, '', null]);
     assert.equal((await ask('/explain', '', 'GET')).text, '{\n  "number": 6\n}\n');
     const under = extenderOf();
@@ -287,14 +276,13 @@ describe('the extender over HTTP', () => {
   for (const [what, url, answer] of [
     ['a URL that cannot be parsed gets no answer', 'http://[x', /^$/],
     ['an absolute URL with an invalid port is answered', 'http://x:99999/explain?pod=n/p', /^HTTP\/1\.1 [24]/],
-  ] as const) {
+  ] as const)
     it(`${what}, and the connection ends`, async () => {
       use();
       const socket = connect({ host: '127.0.0.1', port: server.port });
       socket.write(`GET ${url} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`);
       assert.match(await text(socket), answer);
     });
-  }
 
   it('lets the scheduler close idle connections, because the idle timeout of the server is longer', async () => {
     use();

@@ -6,28 +6,14 @@ import { silent } from '../../support/logger.ts';
 const LEASE = 'plumbline-system/plumbline-scheduler';
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/plumbline-system/leases';
 
-interface Scene {
-  readonly replica: SchedulerLeaseReplica;
-  /** The Lease is renewed, taken or given up (''). */
-  lease(holderIdentity: string | null | undefined): Promise<void>;
-  /** Catch-ups that have begun. */
-  readonly catchUps: () => number;
-  /** Ends the catch-up that is in progress. */
-  finish(error?: Error): Promise<void>;
-  readonly said: string[];
-  at(seconds: number): void;
-}
-
 const settled = async () => {
   for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
 };
 
 /** A replica in the pod `pod-1`, whose Lease is watched and whose catch-ups end when the test says so. */
-async function withReplica(use: (scene: Scene) => Promise<void>): Promise<void> {
+function startReplica(signal: AbortSignal) {
   const api = createApi();
-  let version = 1;
-  let clock = 0;
-  let begun = 0;
+  let [version, clock, begun] = [1, 0, 0];
   let finish: ((error?: Error) => void) | undefined;
   const said: string[] = [];
   const replica = new SchedulerLeaseReplica({
@@ -44,30 +30,39 @@ async function withReplica(use: (scene: Scene) => Promise<void>): Promise<void> 
     nowSeconds: () => clock,
   });
   replica.on('active', () => void said.push('active'));
-  const stop = new AbortController();
-  const done = replica.run(stop.signal);
-  await settled();
-  await use({
+  const ended = replica.run(signal);
+  const scene = {
     replica,
     said,
+    /** Catch-ups that have begun. */
     catchUps: () => begun,
-    at: (seconds) => {
+    at: (seconds: number) => {
       clock = seconds;
     },
-    async lease(holderIdentity) {
+    /** The Lease is renewed, taken or given up (''). */
+    async lease(holderIdentity: string | null | undefined) {
       const metadata = { name: 'plumbline-scheduler', namespace: 'plumbline-system', resourceVersion: `${++version}` };
       const renewTime = `2026-01-01T00:00:${version}.000000Z`;
       const object = { metadata, spec: { holderIdentity, leaseDurationSeconds: 8, renewTime } };
       api.push(LEASES, version === 2 ? 'ADDED' : 'MODIFIED', object);
       await settled();
     },
-    async finish(error) {
+    /** Ends the catch-up that is in progress. */
+    async finish(error?: Error) {
       finish?.(error);
       await settled();
     },
-  });
+  };
+  return { scene, ended };
+}
+
+async function withReplica(use: (scene: ReturnType<typeof startReplica>['scene']) => Promise<void>): Promise<void> {
+  const stop = new AbortController();
+  const { scene, ended } = startReplica(stop.signal);
+  await settled();
+  await use(scene);
   stop.abort();
-  await done;
+  await ended;
 }
 
 describe('an extender in the pod of a kube-scheduler', () => {
@@ -104,12 +99,6 @@ describe('an extender in the pod of a kube-scheduler', () => {
       await finish();
       await call;
       assert.deepEqual([replica.mayAnswer(), replica.isActive(), catchUps()], [true, false, 1]);
-    }));
-
-  it('ignores the Lease of a pod whose name starts like its own', () =>
-    withReplica(async ({ replica, lease, catchUps }) => {
-      await lease('pod-10_1c9e');
-      assert.deepEqual([replica.isActive(), catchUps()], [false, 0]);
     }));
 
   it('reads the pods again after a restart of its kube-scheduler', () =>

@@ -44,7 +44,7 @@ describe('a cache of a kind that may not be installed', () => {
     ['Kube-OVN’s subnets', (options: WatchOptions) => createNetworkContextCache(EMPTY_CONTEXT, options), SUBNETS],
     ['Kube-OVN’s VLANs', (options: WatchOptions) => createNetworkContextCache(EMPTY_CONTEXT, options), VLANS],
     ['VMIs', createVmiCache, VMIS],
-  ] as const) {
+  ] as const)
     it(`${what}: is synced when this is known`, async () => {
       const lists = scriptedLists({}, [held]);
       const cache = await started(create(optionsOf(lists)));
@@ -52,7 +52,6 @@ describe('a cache of a kind that may not be installed', () => {
       await lists.release(held);
       assert.equal(cacheProblem(cache.watches, now), undefined);
     });
-  }
 });
 
 const MAIN = { type: 'ovn-k8s-cni-overlay', topology: 'layer2', name: 'n' };
@@ -69,10 +68,8 @@ describe('the cache of network definitions', () => {
     const expected = (name: string | undefined, when: string) =>
       assert.deepEqual(cache.primaryIn('tenant'), name && { namespace: 'tenant', name }, when);
     expected('a', 'listed');
-    await lists.send(NADS, 'ADDED', nad('plain'));
-    expected('a', 'another definition is added');
-    await lists.send(NADS, 'DELETED', nad('plain'));
-    expected('a', 'another definition is deleted');
+    for (const type of ['ADDED', 'DELETED'] as const) await lists.send(NADS, type, nad('plain'));
+    expected('a', 'another definition is added and deleted');
     await lists.send(NADS, 'ADDED', primary('b'));
     await lists.send(NADS, 'DELETED', primary('a'));
     expected('b', 'one of two is deleted');
@@ -220,7 +217,7 @@ describe('the cache of nodes', () => {
     ['its architecture', nodeOf('a', { labels: { 'kubernetes.io/arch': 'arm64' } })],
     ['its networks', nodeOf('a', { capacity: { 'physnet.plumbline.dev/west': '1' } })],
   ];
-  for (const [what, changed] of changes) {
+  for (const [what, changed] of changes)
     it(`computes the facts about nodes again when a node changes ${what}`, async () => {
       const { lists, cache } = await stage();
       const [all, networks] = [cache.kinds(), cache.reportedNetworks()];
@@ -228,23 +225,16 @@ describe('the cache of nodes', () => {
       assert.notEqual(cache.kinds(), all);
       assert.notEqual(cache.reportedNetworks(), networks);
     });
-  }
 
   it('shows whether all KubeVirt nodes that a spec may use have reported', async () => {
-    const schedulable = { 'kubevirt.io/schedulable': 'true' };
-    const { lists, cache } = await stage([
-      nodeOf('a', { labels: { ...schedulable, zone: 'a' } }),
-      nodeOf('b', { labels: { ...schedulable, zone: 'b' } }),
-      nodeOf('c', { labels: { 'kubevirt.io/schedulable': 'false', zone: 'c' } }),
-    ]);
+    const inOwnZone = (zone: string, schedulable = 'true') =>
+      nodeOf(zone, { labels: { 'kubevirt.io/schedulable': schedulable, zone } });
+    const { lists, cache } = await stage([inOwnZone('a'), inOwnZone('b'), inOwnZone('c', 'false')]);
     const answers = () => ['a', 'b', 'c'].map((zone) => cache.allReport(zoned(zone)));
     assert.deepEqual(answers(), [true, false, true]);
     assert.equal(cache.allReport({}), false);
     await lists.send(REPORTS, 'ADDED', reportOf('b'));
-    assert.deepEqual(answers(), [true, true, true]);
-    assert.equal(cache.allReport({}), true);
-    await lists.send(REPORTS, 'DELETED', reportOf('b'));
-    assert.deepEqual(answers(), [true, false, true]);
+    assert.deepEqual([...answers(), cache.allReport({})], [true, true, true, true]);
   });
 
   it('has one kind and one set of CPUs for equal nodes, and separate ones for different nodes', async () => {
@@ -294,7 +284,7 @@ describe('the cache of nodes', () => {
   for (const [what, node, lie, code] of [
     ['more CPUs than its Node', 'b', { cells: [{ id: 0, cpus: '0-15' }], cores: ['0-7', '8-15'] }, 'more-cpus'],
     ['eight threads per core', 'b', { cores: ['0-7'] }, 'threads-per-core'],
-  ] as const) {
+  ] as const)
     it(`ignores a report while it has ${what}`, async () => {
       const { lists, cache, faults } = await stage([nodeOf('a'), nodeOf('b')], [reportOf('a'), reportOf('b')]);
       const threads = () => cache.kinds().map(({ threadsPerCore }) => threadsPerCore);
@@ -304,7 +294,6 @@ describe('the cache of nodes', () => {
       await lists.send(REPORTS, 'MODIFIED', reportOf(node));
       assert.deepEqual([threads(), faults()], [[2], []]);
     });
-  }
 
   it('has the networks that a node reports and its kubelet advertises', async () => {
     const tunnel = { tunnel: { cells: '0' } };

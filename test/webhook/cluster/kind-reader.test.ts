@@ -26,33 +26,28 @@ describe('kinds that equal nodes share', () => {
     assert.notEqual(read(0), first);
   });
 
-  const apart: [string, object][] = [
-    ['cells', { cells: [{ id: 1, cpus: '0-7' }] }],
-    ['cores', { cores: ['0-3', '4-7'] }],
-    ['reserved CPUs', { reserved: '0' }],
-    ['policy', { cpuManager: { policy: 'none' } }],
-    ['whole cores', { cpuManager: { policy: 'static', options: {} } }],
-    ['alignment', { topologyManager: { policy: 'restricted' } }],
-    ['physnets', { physnets: [{ name: 'a', cells: '0' }] }],
-    ['tunnel', { tunnel: { cells: '0' } }],
-    ['pinning', { pinsVMs: false }],
-  ];
-  for (const [what, more] of apart) {
-    it(`have the same ${what}`, () => {
-      const readRaw = createKindReader();
-      const plain = readRaw(statusOf());
-      assert.notDeepEqual(readRaw(statusOf(more)), plain);
-      assert.equal(readRaw(statusOf({ assignments: [] })), plain);
-    });
-  }
+  const APART: Readonly<Record<string, object>> = {
+    cells: { cells: [{ id: 1, cpus: '0-7' }] },
+    cores: { cores: ['0-3', '4-7'] },
+    'reserved CPUs': { reserved: '0' },
+    policy: { cpuManager: { policy: 'none' } },
+    'whole cores': { cpuManager: { policy: 'static', options: {} } },
+    alignment: { topologyManager: { policy: 'restricted' } },
+    physnets: { physnets: [{ name: 'a', cells: '0' }] },
+    tunnel: { tunnel: { cells: '0' } },
+    pinning: { pinsVMs: false },
+  };
+  it('have the same facts', () => {
+    const readRaw = createKindReader();
+    const plain = readRaw(statusOf());
+    for (const [what, more] of Object.entries(APART)) assert.notDeepEqual(readRaw(statusOf(more)), plain, what);
+    assert.equal(readRaw(statusOf({ assignments: [] })), plain);
+  });
 
   it('contain the facts of the report', () => {
     const readRaw = createKindReader();
-    const kind = kindIn(readRaw(statusOf({ reserved: '0,4' })));
-    assert.deepEqual(
-      [kind.threadsPerCore, kind.fullPcpusOnly, kind.alignment, kind.rooms.get(0)],
-      [2, true, 'best-effort', 6],
-    );
+    const { threadsPerCore, fullPcpusOnly, alignment, rooms } = kindIn(readRaw(statusOf({ reserved: '0,4' })));
+    assert.deepEqual([threadsPerCore, fullPcpusOnly, alignment, rooms.get(0)], [2, true, 'best-effort', 6]);
     const other = kindIn(readRaw(statusOf({ cpuManager: { policy: 'static' }, topologyManager: undefined })));
     assert.deepEqual([other.fullPcpusOnly, other.alignment], [false, '']);
     const off = readRaw(statusOf({ cpuManager: { policy: 'static', options: { 'full-pcpus-only': 'false' } } }));
@@ -67,9 +62,8 @@ describe('kinds that equal nodes share', () => {
 
   it('are not read from an impossible report', () => {
     const readRaw = createKindReader();
-    for (const status of [undefined, statusOf({ reserved: 'x' }), statusOf({ cells: [] }), statusOf({ format: 2 })]) {
+    for (const status of [undefined, statusOf({ reserved: 'x' }), statusOf({ cells: [] }), statusOf({ format: 2 })])
       assert.ok('code' in readRaw(status), JSON.stringify(status));
-    }
     const named = (name: string) => readRaw(statusOf({ physnets: [{ name, cells: '0' }] }));
     assert.ok('code' in named(''));
   });
@@ -84,14 +78,11 @@ describe('a kind without the networks that no kubelet advertises', () => {
     ['drops the tunnel only', { physnets, tunnel: { cells: '0' } }, [EAST, WEST], [false, ['east', 'west'], undefined]],
     ['keeps a lone tunnel', { tunnel: { cells: '0' } }, [TUNNEL_RESOURCE], [true, [], '0']],
   ];
-  for (const [what, more, advertised, expected] of cases) {
+  for (const [what, more, advertised, expected] of cases)
     it(what, () => {
       const kind = kindIn(createKindReader()(statusOf(more)));
       const { networks } = narrowed(kind, new Set(advertised));
-      assert.deepEqual(
-        [networks === kind.networks, [...networks.physnets.keys()], networks.tunnel?.toString()],
-        expected,
-      );
+      const { physnets, tunnel } = networks;
+      assert.deepEqual([networks === kind.networks, [...physnets.keys()], tunnel?.toString()], expected);
     });
-  }
 });

@@ -70,40 +70,20 @@ describe('the requirement that the API server calls the webhook', () => {
   });
 
   const [, optIn = ''] = CONFIGURATIONS;
-  const waits: [string, Record<string, unknown>, string | undefined, RegExp][] = [
-    ['the webhook is not ready', {}, 'not synced yet: nodes', /not synced/],
-    [
-      'the binding was deleted',
-      { [BINDING]: undefined },
-      undefined,
-      /there is no RoleBinding plumbline-webhook-required/,
-    ],
-    [
-      'a configuration is missing',
-      { [`${ADMISSION}/${optIn}`]: undefined },
-      undefined,
-      /mutating.*opt-in does not exist/,
-    ],
-    [
-      'a webhook has no CA bundle',
-      { [`${ADMISSION}/${optIn}`]: { webhooks: [entry('Q0E='), entry()] } },
-      undefined,
-      /a\.plumbline\.dev of .*opt-in has no CA bundle/,
-    ],
-    [
-      'the configurations have different CA bundles',
-      { [`${ADMISSION}/${optIn}`]: { webhooks: [entry('b3RoZXI=')] } },
-      undefined,
-      /different CA bundles/,
-    ],
+  const optInOf = (...webhooks: object[]) => ({ [`${ADMISSION}/${optIn}`]: { webhooks } });
+  const waits: [string, Record<string, unknown>, RegExp, string?][] = [
+    ['the webhook is not ready', {}, /not synced/, 'not synced yet: nodes'],
+    ['the binding was deleted', { [BINDING]: undefined }, /there is no RoleBinding plumbline-webhook-required/],
+    ['a configuration is missing', { [`${ADMISSION}/${optIn}`]: undefined }, /mutating.*opt-in does not exist/],
+    ['a webhook has no CA bundle', optInOf(entry('Q0E='), entry()), /a\.plumbline\.dev of .*opt-in has no CA bundle/],
+    ['the configurations have different CA bundles', optInOf(entry('b3RoZXI=')), /different CA bundles/],
   ];
-  for (const [when, objects, notReady, why] of waits) {
+  for (const [when, objects, why, notReady] of waits)
     it(`waits while ${when}, and writes nothing`, async () => {
       const { written, attempt } = requirement({ ...installed(), ...objects }, notReady);
       assert.match((await attempt()) ?? '', why);
       assert.deepEqual(written, []);
     });
-  }
 
   it('returns the error of the API server if it could not reach the webhook', async () => {
     const failed = 'failed calling webhook "required.plumbline.dev": x509: certificate signed by unknown authority';
@@ -149,14 +129,8 @@ describe('the checks of whether the API server calls the webhook', () => {
     await pass(30);
     for (let i = 0; i < 4; i++) await pass(2);
     assert.deepEqual([reads(), outcomes.at(-1)], [12, false]);
-    assert.deepEqual(
-      lines.map(({ level, reason, lastedSeconds }) => [level, typeof reason, typeof lastedSeconds]),
-      [
-        [40, 'string', 'undefined'],
-        [30, 'undefined', 'number'],
-        [40, 'string', 'undefined'],
-      ],
-    );
+    const logged = lines.map(({ level, reason, lastedSeconds }) => `${level} ${typeof reason} ${typeof lastedSeconds}`);
+    assert.deepEqual(logged, ['40 string undefined', '30 undefined number', '40 string undefined']);
     stopped.abort();
     await ended;
   });

@@ -20,44 +20,44 @@ describe('the Lease of the scheduler', () => {
   });
   const stage = async (items: ReturnType<typeof lease>[], name = 's', held: string[] = []) => {
     const lists = scriptedLists({ [LEASES]: items }, held);
-    const lease = createSchedulerLease(name, { client: lists.client, log: silent, nowSeconds: () => now });
-    void lease.run(running.signal);
+    const scheduler = createSchedulerLease(name, { client: lists.client, log: silent, nowSeconds: () => now });
+    void scheduler.run(running.signal);
     await settle();
-    return { lists, ...lease };
+    return { lists, scheduler };
   };
 
   it('gives no verdict until it is read', async () => {
-    const { lists, away } = await stage([], 's', [LEASES]);
-    assert.equal(away(), undefined);
+    const { lists, scheduler } = await stage([], 's', [LEASES]);
+    assert.equal(scheduler.away, undefined);
     await lists.release(LEASES);
-    assert.equal(away(), 'no replica of it has ever led');
+    assert.equal(scheduler.away, 'no replica of it has ever led');
   });
 
   it('means that no replica leads if it has no holder', async () => {
     for (const holder of ['', null, undefined]) {
-      const { away } = await stage([lease(holder)]);
-      assert.equal(away(), 'no replica of it leads');
+      const { scheduler } = await stage([lease(holder)]);
+      assert.equal(scheduler.away, 'no replica of it leads');
     }
   });
 
   it('counts as renewed for 30 s after each renewal, by the clock of this process', async () => {
-    const { lists, away } = await stage([lease('x')]);
+    const { lists, scheduler } = await stage([lease('x')]);
     now += 30;
-    assert.equal(away(), undefined);
+    assert.equal(scheduler.away, undefined);
     now += 1;
-    assert.equal(away(), 'its leader has not renewed its Lease for 31 s');
+    assert.equal(scheduler.away, 'its leader has not renewed its Lease for 31 s');
     await lists.send(LEASES, 'MODIFIED', lease('x'));
-    assert.equal(away(), 'its leader has not renewed its Lease for 31 s', 'another field was written');
+    assert.equal(scheduler.away, 'its leader has not renewed its Lease for 31 s', 'another field was written');
     await lists.send(LEASES, 'MODIFIED', lease('x', '2026-01-01T00:00:31.000000Z'));
-    assert.equal(away(), undefined);
+    assert.equal(scheduler.away, undefined);
     await lists.send(LEASES, 'DELETED', lease('x'));
-    assert.equal(away(), 'no replica of it has ever led');
+    assert.equal(scheduler.away, 'no replica of it has ever led');
   });
 
   it('is not watched if no scheduler is set', async () => {
-    const { lists, away, run } = await stage([lease('')], '');
-    await run(running.signal);
+    const { lists, scheduler } = await stage([lease('')], '');
+    await scheduler.run(running.signal);
     assert.deepEqual(lists.listCalls, []);
-    assert.equal(away(), undefined);
+    assert.equal(scheduler.away, undefined);
   });
 });

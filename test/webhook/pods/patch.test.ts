@@ -35,7 +35,7 @@ function reviewOf({ vmi }: RealLauncher) {
     findNad: ({ name }) => NETWORKS[name],
   });
   const instance = virtualMachineInstance.parse(vmi);
-  const route = { schedulerName: 'plumbline-scheduler', schedulerAway: () => undefined };
+  const route = { schedulerName: 'plumbline-scheduler', away: undefined };
   return mutationOf({ view, route, lookUpVmi: async () => ({ kind: 'found', vmi: instance }) });
 }
 const podOf = ({ launcher }: RealLauncher) => structuredClone(launcher) as unknown as TestPod;
@@ -50,14 +50,11 @@ describe('launchers as the real KubeVirt renders them', () => {
   const launchers = realLaunchers();
 
   it('are 42 different launchers, each with its patch', () => {
-    assert.equal(launchers.length, 42);
-    assert.deepEqual(
-      launchers.map((launcher) => launcher.case),
-      Object.keys(PATCHES),
-    );
+    const names = launchers.map((launcher) => launcher.case);
+    assert.deepEqual([names.length, names], [42, Object.keys(PATCHES)]);
   });
 
-  for (const launcher of launchers) {
+  for (const launcher of launchers)
     it(`${launcher.case}: gets the same changes as ever, with whole cores if the VM asks and isolates its emulator`, async () => {
       const pod = podOf(launcher);
       const before = computeCpus(pod);
@@ -68,7 +65,6 @@ describe('launchers as the real KubeVirt renders them', () => {
       assert.deepEqual(computeCpus(after), isPadded(launcher) ? { request: even, limit: even } : before);
       assert.deepEqual(patchOf(await reviewOf(launcher)(requestOf(after))), [], 'a second pass changes nothing');
     });
-  }
 });
 const NODES: NodeRequirement[] = [
   { key: 'threads', operator: 'NotIn', values: ['2'] },
@@ -100,11 +96,10 @@ describe('the patch of an affinity', () => {
     ['a required node affinity with null terms', { nodeAffinity: { [REQUIRED]: { nodeSelectorTerms: null } } }, []],
     ['a required node affinity with zero terms', { nodeAffinity: { [REQUIRED]: { nodeSelectorTerms: [] } } }, []],
   ];
-  for (const [what, affinity, expected] of cases) {
+  for (const [what, affinity, expected] of cases)
     it(`is correct for ${what}`, () => {
       assert.deepEqual(patchOfChange({ ...(affinity !== undefined && { affinity }) }, { nodes: NODES }), expected);
     });
-  }
 
   it('adds alternatives to existing terms, once', () => {
     const terms: NodeTerm[] = [{ matchExpressions: [{ key: 'zone', operator: 'In', values: ['a'] }] }];

@@ -5,6 +5,7 @@ import { CPU_MASK, type Kind, reviewVm, type Vm, type VmReview } from './fixture
 
 const FULL = { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' };
 const AFFINITY = 'plumbline.dev/numa-affinity';
+const WRONG_NAME = 'plumbline.dev/cpu-msk';
 const net = (name: string, networkName = name) => ({ name, multus: { networkName } });
 /** A VM whose launcher needs 9 CPUs of its own. */
 const pinned = (...networks: object[]): Vm => ({
@@ -34,26 +35,19 @@ describe('validation of VMs: warnings', () => {
     ['a physnet that no node reports', pinned(net('a', 'north')), /no node reports the physnet north/],
     [
       'the same with an instancetype, which may need no exclusive CPUs',
-      {
-        ...pinned(net('a', 'north')),
-        annotations: { [AFFINITY]: '{"a":"required"}' },
-        instancetype: { name: 'large' },
-      },
+      { ...pinned(net('a', 'north')), annotations: { [AFFINITY]: '{"a":"required"}' }, instancetype: {} },
       /^$/,
     ],
     [
       'an unknown annotation of Plumbline',
-      {
-        ...pinned(),
-        annotations: { 'plumbline.dev/cpu-msk': '1:2', 'plumbline.dev/decision': '{}', 'other.dev/x': '' },
-      },
+      { ...pinned(), annotations: { [WRONG_NAME]: '1:2', 'plumbline.dev/decision': '{}', 'other.dev/x': '' } },
       /^annotation "plumbline\.dev\/cpu-msk" is unknown and has no effect: those of a VM are plumbline\.dev\/cpu-mask, /,
     ],
     [
       'an unknown annotation that was there before',
-      { ...pinned(), annotations: { 'plumbline.dev/cpu-msk': '1:2' } },
+      { ...pinned(), annotations: { [WRONG_NAME]: '1:2' } },
       /^$/,
-      { ...pinned(), annotations: { 'plumbline.dev/cpu-msk': '1:3' } },
+      { ...pinned(), annotations: { [WRONG_NAME]: '1:3' } },
     ],
     [
       'an annotation outside the template',
@@ -94,12 +88,11 @@ describe('validation of VMs: warnings', () => {
     ['another scheduler of a VM that asks for nothing', scheduled('other'), false],
     ['Plumbline’s scheduler', scheduled('plumbline-scheduler', '{}'), false],
     ['no scheduler', scheduled(undefined, '{}'), false],
-  ] as const) {
+  ] as const)
     it(`${isWarned ? 'for' : 'none for'} ${what}`, async () => {
       const options = { route: { schedulerName: 'plumbline-scheduler' } };
       assert.equal((await warningsOf(vm, { old, options })).includes('scheduler'), isWarned);
     });
-  }
 
   it('for an object that cannot be read, which is left to KubeVirt', async () => {
     const request = { object: { metadata: {}, spec: 7 } };
@@ -110,12 +103,11 @@ describe('validation of VMs: warnings', () => {
 describe('validation of VMs: refusals', () => {
   /** A mask for three vCPUs on a VM of two. */
   const WRONG: Vm = { annotations: { [CPU_MASK]: '0:1:2' } };
-  for (const kind of ['VirtualMachineInstance', 'VirtualMachineInstanceReplicaSet', 'VirtualMachinePool'] as const) {
+  for (const kind of ['VirtualMachineInstance', 'VirtualMachineInstanceReplicaSet', 'VirtualMachinePool'] as const)
     it(`apply to a ${kind} as to a VM`, async () => {
       assert.equal(denialOf(await reviewVm(WRONG, { kind })).code, 422);
       assert.match(await warningsOf(pinned(net('a', 'north')), { kind }), /no node reports the physnet north/);
     });
-  }
 
   const unconcerned: [what: string, request: Partial<AdmissionRequest>, vm?: Vm][] = [
     ['a deletion', { operation: 'DELETE' }],
@@ -151,7 +143,7 @@ describe('what a review of a VM reads', () => {
   for (const [what, requested, own, expected] of [
     ['of the request', 'asked', 'own', 'asked'],
     ['of the object, if the request has none', undefined, 'own', 'own'],
-  ] as const) {
+  ] as const)
     it(`the networks of the namespace: ${what}`, async () => {
       const namespaces = new Set<string>();
       const findNad = ({ namespace }: { readonly namespace: string }) => {
@@ -163,7 +155,6 @@ describe('what a review of a VM reads', () => {
       await reviewVm({ ...pinned(net('east')), metadata: { namespace: own } }, { options, request });
       assert.deepEqual([...namespaces], [expected]);
     });
-  }
 
   const kind: Kind = 'VirtualMachine';
   for (const [part, value] of [
@@ -174,7 +165,7 @@ describe('what a review of a VM reads', () => {
     ['schedulerName', 'other'],
     ['tolerations', [{ key: 'a', operator: 'Exists' }]],
     ['nothing', undefined],
-  ] as const) {
+  ] as const)
     it(`the nodes, if an update changes ${part}`, async () => {
       let reads = 0;
       const candidates = () => {
@@ -185,5 +176,4 @@ describe('what a review of a VM reads', () => {
       await reviewVm({ spec: value === undefined ? {} : { [part]: value } }, { kind, old: {}, options });
       assert.equal(reads > 0, value !== undefined);
     });
-  }
 });
