@@ -132,15 +132,15 @@ export class OvsProcesses {
   /** One pass, after `list`: moves every thread that is not on its target. The first one saves all CPUs before. */
   apply(target: CpuTarget): SwitchResult {
     const unmanaged = this.unmanaged();
-    const unsaved = this.#savedMasks.save(this.#processAffinities);
+    const unsaved = this.#save();
     if ('only' in target && !target.only.intersects(this.#machine))
       return { moved: 0, displaced: 0, problems: [...unmanaged, ...unsaved, noFreeCpu(target.only)] };
     let results = this.#processAffinities.map((processAffinity) => processAffinity.apply(target, true));
     // A CPU that has gone offline since looks like one that the kernel withholds.
     if (results.some(isTroubled) && this.refreshMachine())
       results = this.#processAffinities.map((processAffinity) => processAffinity.apply(target));
-    // A daemon that has ended its start has other original masks.
-    const problems = [...unmanaged, ...this.#savedMasks.save(this.#processAffinities)];
+    // A daemon that has ended its start since has other original masks.
+    const problems = [...unmanaged, ...this.#save()];
     if (!this.#machine.equals(this.#passedOn)) results = results.map((result) => ({ ...result, displaced: 0 }));
     this.#passedOn = this.#machine;
     for (const daemon of new Set(results.map(({ name }) => name))) {
@@ -150,6 +150,12 @@ export class OvsProcesses {
     }
     const { moved, displaced } = sumOf(results);
     return { moved, displaced, problems };
+  }
+
+  /** What a daemon gave its main thread back at the end of its start is on the disk before the thread is moved again. */
+  #save(): readonly AffinityProblem[] {
+    for (const processAffinity of this.#processAffinities) processAffinity.updateOriginalMasks();
+    return this.#savedMasks.save(this.#processAffinities);
   }
 
   /** Whether the daemons, their saved masks and a sixth of the threads, in turns, are as the last pass left them. */
@@ -203,7 +209,7 @@ export class OvsProcesses {
     const started = performance.now();
     for (;;) {
       this.#refresh();
-      this.#savedMasks.save(this.#processAffinities);
+      this.#save();
       const staying = this.#processAffinities.flatMap((processAffinity) => leave(processAffinity, cpus, otherwise));
       if (this.#unreadable !== undefined) staying.push(this.#unreadable.text);
       const seconds = (performance.now() - started) / 1000;

@@ -124,7 +124,7 @@ export class ProcessAffinity {
     // A thread whose original mask could not be read would lose it.
     if (this.#originalMasks === undefined && this.#unreadable !== undefined) return this.#result(0, 0);
     this.#mode = 'managed';
-    this.#updateOriginalMasks();
+    this.updateOriginalMasks();
     const machine = this.#deps.machine();
     if ('only' in target) {
       const only = target.only.intersect(machine);
@@ -143,7 +143,7 @@ export class ProcessAffinity {
    * The CPUs that it gives the thread back are its original ones; no other process moved it. Source:
    * pmd_perf_estimate_tsc_frequency in lib/dpif-netdev-perf.c and dpdk_init__ in lib/dpdk.c of Open vSwitch.
    */
-  #updateOriginalMasks(): void {
+  updateOriginalMasks(): void {
     const { pid } = this.process;
     const masks = this.#originalMasks;
     const left = this.#threadMover.lastObserved(pid);
@@ -218,7 +218,7 @@ export class ProcessAffinity {
   /** @throws UnreadableError */
   #currentMasks(): OriginalMasks | undefined {
     const { pid } = this.process;
-    // Seen: what a daemon that starts gives it back before the first pass is noticed there (`#updateOriginalMasks`).
+    // Seen: what a daemon that starts gives it back before the first pass is noticed there (`updateOriginalMasks`).
     const main = this.#threadMover.observe(pid);
     if (main === undefined) return undefined;
     const odd = ordinary(this.#last).flatMap((tid) => {
@@ -231,7 +231,7 @@ export class ProcessAffinity {
 
   /** Restores each thread's original mask. Does nothing without recorded masks. */
   restore(): PassResult {
-    this.#updateOriginalMasks();
+    this.updateOriginalMasks();
     const masks = this.#originalMasks;
     const { name, pid } = this.process;
     if (masks === undefined) return { name, threads: 0, moved: 0, displaced: 0, clipped: 0, errors: [] };

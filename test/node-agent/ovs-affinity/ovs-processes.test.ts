@@ -235,6 +235,26 @@ describe('the processes of Open vSwitch', () => {
     assert.deepEqual(masksOf(tids), ['0-15', '5']);
   });
 
+  for (const [how, move] of [
+    ['a pass', () => void apply({ only: cpus('2-3') })],
+    ['a container that starts', () => ovs.vacate(cpus('0-1'), cpus('2-3'))],
+  ] as const) {
+    it(`have what a daemon gave its main thread back at the end of its start saved before ${how} moves it`, async () => {
+      const { pid } = await daemon('ovs-vswitchd', '1');
+      apply({ only: cpus('2-3') });
+      kernel.thread(pid, '0-15');
+      let saved: { main: string }[] = [];
+      kernel.onSet = () => {
+        saved = JSON.parse(readFileSync(masksFile, 'utf8')).processes;
+      };
+      await move();
+      assert.deepEqual(
+        saved.map(({ main }) => main),
+        ['0-15'],
+      );
+    });
+  }
+
   it('leave a container’s CPUs before it starts, and the wait is measured', async () => {
     const { pid } = await daemon('ovs-vswitchd');
     const { pid: database } = await daemon('ovsdb-server', '2-3');
