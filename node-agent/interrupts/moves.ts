@@ -4,7 +4,7 @@ import { few, PlumblineError } from '../../model/errors.ts';
 import { ProblemLog } from '../../runtime/problem-log.ts';
 import { sleep } from '../../runtime/time.ts';
 import type { Assignments } from '../assignments/assignments.ts';
-import { Guard, type Services } from '../lifecycle/duty.ts';
+import { ChangeSignal, type Services } from '../lifecycle/duty.ts';
 import type { AgentMessages } from '../telemetry/log-messages.ts';
 import { Irqbalance, type IrqbalanceDeps } from './irqbalance.ts';
 import { type KnobDeps, KnobFinder, partitionCpus } from './knobs.ts';
@@ -52,9 +52,8 @@ export class InterruptMoves {
   #managers: readonly Manager[] = [];
   #managersAt = 0;
   #expectedUntil = 0;
-  #timer: NodeJS.Timeout | undefined;
-  /** Of the current run; undefined outside of it. */
-  #guard: Guard | undefined;
+  readonly #changed = new ChangeSignal();
+  #isRunning = false;
 
   constructor(deps: InterruptMovesDeps) {
     this.#deps = deps;
@@ -66,19 +65,20 @@ export class InterruptMoves {
 
   async run(signal: AbortSignal): Promise<void> {
     const { assignments, originals, files } = this.#deps;
-    const guard = new Guard();
     originals.load(signal);
-    this.#guard = guard;
-    const pass = guard.wrap(() => this.#passAndPlan(guard));
-    // Open vSwitch's threads move first.
-    const end = assignments.subscribe(() => setImmediate(pass));
-    pass();
+    const end = assignments.subscribe(this.#changed.set);
+    this.#isRunning = true;
     try {
-      await guard.until(signal);
+      while (!signal.aborted) {
+        this.#changed.clear();
+        const hasMore = this.#pass();
+        if (!hasMore) files.closeAll();
+        // The threads of Open vSwitch move first: their duty follows a change in the same turn.
+        await this.#changed.wait(signal, hasMore ? POLL_SECONDS : undefined);
+      }
     } finally {
       end();
-      this.#guard = undefined;
-      clearTimeout(this.#timer);
+      this.#isRunning = false;
       files.closeAll();
     }
   }
@@ -88,9 +88,11 @@ export class InterruptMoves {
     const { isMoving, nowSeconds } = this.#deps;
     if (!isMoving || cpus.isEmpty) return;
     this.#keepClear(cpus);
+    // The duty's passes give the CPUs back, and fail as this one does.
+    this.#changed.set();
     const until = nowSeconds() + VACATE_DEADLINE_SECONDS;
-    while (this.#guard !== undefined) {
-      this.#passOrFail(this.#guard);
+    while (this.#isRunning) {
+      this.#pass();
       const staying = this.#mover.staying(cpus);
       if (staying.length === 0) return;
       const names = few(staying, MAX_NAMED, MAX_NAME_CHARACTERS).join(', ');
@@ -116,24 +118,6 @@ export class InterruptMoves {
       problems: this.#problems(),
     };
   };
-
-  #passAndPlan(guard: Guard): void {
-    if (this.#guard !== guard) return;
-    clearTimeout(this.#timer);
-    const pass = guard.wrap(() => this.#passAndPlan(guard));
-    if (this.#pass()) this.#timer = setTimeout(pass, POLL_SECONDS * 1000);
-    else this.#deps.files.closeAll();
-  }
-
-  /** A failure restarts the duty, and does not count as vacated. */
-  #passOrFail(guard: Guard): void {
-    try {
-      this.#passAndPlan(guard);
-    } catch (error) {
-      guard.fail(error);
-      throw error;
-    }
-  }
 
   /** @returns whether there is more to do: without owners, and with every original back, nothing has to be read */
   #pass(): boolean {

@@ -85,6 +85,7 @@ describe('work of the kernel on owned CPUs', () => {
       throw Object.assign(new Error('EMFILE'), { code: 'EMFILE' });
     };
     await assert.rejects(stage.moves.vacate(set('6-7')), /EMFILE/);
+    await turns();
     await assert.rejects(stage.end(), /EMFILE/);
   });
 

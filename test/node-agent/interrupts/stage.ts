@@ -155,6 +155,8 @@ export function createStage(stateFile: string) {
       ...deps,
     });
     running = moves.run(stop.signal);
+    // `end` throws what it fails with.
+    running.catch(() => undefined);
     await turns();
   };
 
