@@ -294,8 +294,8 @@ describe('the page in Chromium', function () {
     const [vm] = inventNode(7).vms;
     const { page } = await open(`${other.url}/#/waiting/east/virt-launcher-huge-x2x4z`);
     await page.locator('.detail', { hasText: 'no node is large enough' }).waitFor();
-    const shown = await page.locator('.remedies li').allInnerTexts();
-    assert.deepEqual(shown.join('\n'), remedies.flat().join('\n'));
+    const remedyTexts = await page.locator('.remedies li').allInnerTexts();
+    assert.deepEqual(remedyTexts.join('\n'), remedies.flat().join('\n'));
     assert.deepEqual(await page.locator('.remedies code').allInnerTexts(), ['plumbline top worker-1']);
     assert.match(await page.locator('.detail').innerText(), /the webhook missed it[\s\S]*a limit/);
     await page.goto(`${other.url}/#/vms/${vm?.namespace}/${vm?.name}`);

@@ -199,8 +199,8 @@ describe('plumbline explain', function () {
     for (let i = 0; i < 60; i++) await cluster.node(`extra-${i}`, { report: busy(1 + (i % 7)) });
     await cluster.pod('crowd', { cpus: 14, annotations: DECIDED, resources: PHYSNET0, status: UNSCHEDULABLE });
     for (const columns of ['120', '60']) {
-      const given = { kubeconfig: cluster.kubeconfig, env: { COLUMNS: columns } };
-      const { stdout } = await plumbline(['explain', 'pod', 'crowd'], given);
+      const environment = { kubeconfig: cluster.kubeconfig, env: { COLUMNS: columns } };
+      const { stdout } = await plumbline(['explain', 'pod', 'crowd'], environment);
       const lines = stdout.trimEnd().split('\n');
       assert.ok(lines.length <= 50, `${lines.length} lines`);
       assert.match(stdout, /and \d+ more$/m);

@@ -133,23 +133,23 @@ describe('the console’s server', () => {
 
   it('explains one pod at a time and asks others to wait', async () => {
     const events = new EventEmitter();
-    const asked = once(events, 'asked');
+    const requested = once(events, 'requested');
     const busy = await consoleOf({
       async ask() {
-        events.emit('asked');
+        events.emit('requested');
         await once(events, 'answer');
         return { answer: { nodes: [] } };
       },
     });
     const first = ask(busy.port, '/explain?pod=east/vm');
-    await asked;
+    await requested;
     const second = await ask(busy.port, '/explain?pod=east/vm');
     assert.equal(second.status, 503);
     assert.equal(second.headers['retry-after'], '1');
     events.emit('answer');
     assert.equal((await first).status, 200);
     const third = ask(busy.port, '/explain?pod=east/vm');
-    await once(events, 'asked');
+    await once(events, 'requested');
     events.emit('answer');
     assert.equal((await third).status, 200);
     await busy.stop();

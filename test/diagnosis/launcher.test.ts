@@ -69,14 +69,18 @@ describe('a pod on a node that has not started', () => {
 
   it('has CPUs that the agent refuses, by its report or by the kubelet’s message', () => {
     const expected = 'AllocationRefused: the agent on n1 refused its CPUs: CPUs 1-2 [wait]';
-    const said = agentSays(`${PRE_START}CPUs 1-2`);
+    const agentReport = agentSays(`${PRE_START}CPUs 1-2`);
     assert.equal(line(allocationRefused('n1', 'CPUs 1-2')), expected);
     assert.equal(starting({ node: { ...NODE, refusedStart: 'CPUs 1-2', deadDpu: 'dead' } }), expected);
-    assert.equal(starting({}, { initContainerStatuses: [said] }), expected);
+    assert.equal(starting({}, { initContainerStatuses: [agentReport] }), expected);
     // It is the last part of the text that the kubelet wraps.
     const wrapped = agentSays(`${PRE_START}${PRE_START}CPUs 1-2`);
     assert.equal(starting({}, { containerStatuses: [wrapped] }), expected);
-    assert.equal(starting({}, { containerStatuses: [said, agentSays(`${PRE_START}CPUs 3-4`)] }), expected, 'the first');
+    assert.equal(
+      starting({}, { containerStatuses: [agentReport, agentSays(`${PRE_START}CPUs 3-4`)] }),
+      expected,
+      'the first',
+    );
   });
 
   it('has lost its promised CPUs', () => {

@@ -189,8 +189,8 @@ function textOf(step: Step): string {
 
 function outcomeText(name: string, verdict: Verdict, { cpus }: Snapshot): string {
   if (!verdict.admitted) return `${verdict.reason}: ${verdict.message}`;
-  const given = Object.entries(cpus[name] ?? {}).map(([container, list]) => `${container} ${list}`);
-  return given.length > 0 ? `CPUs of ${given.join(', ')}` : 'admitted';
+  const assigned = Object.entries(cpus[name] ?? {}).map(([container, list]) => `${container} ${list}`);
+  return assigned.length > 0 ? `CPUs of ${assigned.join(', ')}` : 'admitted';
 }
 
 export function mismatchOf({ step, before, differences }: Outcome): string {

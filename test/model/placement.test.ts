@@ -38,8 +38,8 @@ function needs(uid: string, cpus: number, amounts: Record<string, string> = {}, 
 const withVf = (uid: string, cpus = 8, count = 1) => needs(uid, cpus, { [VF]: `${count}` });
 
 /** The CPUs of a pod on the node, or the refusal without the kubelet's own message. */
-function verdictText(wanted: PlacementNeeds, report: Partial<HostReport>, assumed: readonly PlacementNeeds[] = []) {
-  const verdict = judgeHost(wanted, preparedHost({ ...REPORT, ...report }), assumed, 'count-check');
+function verdictText(podNeeds: PlacementNeeds, report: Partial<HostReport>, assumed: readonly PlacementNeeds[] = []) {
+  const verdict = judgeHost(podNeeds, preparedHost({ ...REPORT, ...report }), assumed, 'count-check');
   if (!verdict.fits) return `${verdict.kind}: ${verdict.detail.replace(/; the kubelet would answer: .+$/, '')}`;
   return [`${verdict.cpus ?? 'by count'}`, ...verdict.warnings].join('; ');
 }
@@ -55,8 +55,8 @@ type Row = [
   inFlight?: PlacementNeeds[],
 ];
 const rowsOf = (rows: readonly Row[]) => {
-  for (const [what, wanted, report, expected, inFlight] of rows)
-    it(`decide: ${what}`, () => assert.equal(verdictText(wanted, report, inFlight), expected));
+  for (const [what, podNeeds, report, expected, inFlight] of rows)
+    it(`decide: ${what}`, () => assert.equal(verdictText(podNeeds, report, inFlight), expected));
 };
 const BUSY_1 = [owned('16-31,48-63')];
 const NEAR = 'no-common-node: 8 CPUs needed near each other; free by NUMA node: 0: 30, 1: 32';
@@ -196,11 +196,11 @@ describe('an init container', () => {
       cpuManager: { policy: 'static', options: {} },
       assignments: [owned('0,2,4-14,32,34,36-46', 'e'), owned('33', 'f')],
     };
-    const wanted = needs('a', 26, {}, 1);
+    const podNeeds = needs('a', 26, {}, 1);
     const text =
       'tied-by-init: init container init: it gets 1 CPU of NUMA node 0, which container compute reuses, so 26 CPUs are needed there; 3 free';
-    assert.equal(verdictText(wanted, report), text);
-    const verdict = judgeHost(wanted, preparedHost({ ...REPORT, ...report }), [], 'refuse');
+    assert.equal(verdictText(podNeeds, report), text);
+    const verdict = judgeHost(podNeeds, preparedHost({ ...REPORT, ...report }), [], 'refuse');
     assert.equal(verdict.fits ? undefined : verdict.missing, 23);
   });
 });

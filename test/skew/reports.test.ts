@@ -103,6 +103,6 @@ function objectOf(status: object) {
 
 it('annotations from a later webhook are read without the unknown fields', () => {
   const text = JSON.stringify({ format: 2, preferred: ['plumbline.dev/tunnel'], spansCells: true });
-  const known = { preferred: ['plumbline.dev/tunnel'], spansCells: true, guestThreads: 1, interfaces: {} };
-  assert.deepEqual(parsePreferences(text), known);
+  const preferences = { preferred: ['plumbline.dev/tunnel'], spansCells: true, guestThreads: 1, interfaces: {} };
+  assert.deepEqual(parsePreferences(text), preferences);
 });

@@ -126,12 +126,12 @@ function proseOfMarkdown(page: string): Prose[] {
 /** The sentences of paragraphs, list items and cells of tables. Code counts as one word. */
 function sentencesOfMarkdown(page: string): Prose[] {
   const marked = page.replaceAll(/`[^`\n]*`/g, 'code').replaceAll(/"[^"\n]*"/g, 'quote');
-  const found: Prose[] = [];
+  const prose: Prose[] = [];
   let paragraph: { line: number; text: string } | undefined;
   const end = () => {
     if (paragraph === undefined) return;
     const { line, text } = paragraph;
-    for (const sentence of text.split(/(?<=[.!?:;])\s+/)) found.push({ line, text: sentence });
+    for (const sentence of text.split(/(?<=[.!?:;])\s+/)) prose.push({ line, text: sentence });
     paragraph = undefined;
   };
   const lines = proseOfMarkdown(marked);
@@ -148,7 +148,7 @@ function sentencesOfMarkdown(page: string): Prose[] {
     }
   }
   end();
-  return found;
+  return prose;
 }
 
 /** A name such as `webhook.rss-over-pepr-same-run`: one word with a hyphen, dot, colon, slash or digit in it. */

@@ -131,13 +131,13 @@ describe('the stream of the console', () => {
     const listener = await ready();
     await listener.until(({ data }) => /"n4",.*"quarantined"/.test(data));
     const page = pageOf(listener.events);
-    const shown = ['n1', 'n2', 'n3', 'n4'].map((name) => page.nodes.get(name));
+    const pageNodes = ['n1', 'n2', 'n3', 'n4'].map((name) => page.nodes.get(name));
     assert.deepEqual(
-      shown.map((node) => node?.problems.join()),
+      pageNodes.map((node) => node?.problems.join()),
       ['', 'quarantined', 'quarantined', 'quarantined'],
     );
     assert.deepEqual(
-      shown.map((node) => node?.shape === undefined),
+      pageNodes.map((node) => node?.shape === undefined),
       [false, true, true, true],
     );
   });

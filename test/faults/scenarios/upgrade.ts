@@ -137,9 +137,9 @@ type RollOut = ReturnType<typeof createRollOut>;
 function createRollOut({ webhooks, extenders, agents }: Daemons) {
   const objects = objectsOf(render('base'));
   const shipped = (kind: string, name: string): Workload['spec'] => {
-    const found = objects.find((object) => object.kind === kind && object.metadata.name === name);
-    if (found === undefined) throw new Error(`the base has no ${kind} ${name}`);
-    return (found as unknown as Workload).spec;
+    const workload = objects.find((object) => object.kind === kind && object.metadata.name === name);
+    if (workload === undefined) throw new Error(`the base has no ${kind} ${name}`);
+    return (workload as unknown as Workload).spec;
   };
   return {
     webhook: (dist: string) => rollDeployment(webhooks, dist, shipped('Deployment', 'plumbline-webhook')),
@@ -189,7 +189,7 @@ interface PreviousRelease {
   readonly name: string;
 }
 
-let found: PreviousRelease | undefined;
+let builtRelease: PreviousRelease | undefined;
 
 /** From the folder in PLUMBLINE_PREVIOUS, otherwise built from the newest release tag; undefined without either. */
 function previousRelease(): PreviousRelease | undefined {
@@ -203,8 +203,8 @@ function previousRelease(): PreviousRelease | undefined {
   }
   const tag = newestRelease(root);
   if (tag === undefined) return undefined;
-  found ??= build(tag);
-  return found;
+  builtRelease ??= build(tag);
+  return builtRelease;
 }
 
 function newestRelease(repository: string): string | undefined {

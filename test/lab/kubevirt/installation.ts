@@ -167,12 +167,12 @@ async function startVirtApi(scene: Scene, directory: string, authority: Certific
 
 function health(port: number, ca: string): Promise<string> {
   return new Promise((resolve, reject) => {
-    const asked = request({ host: '127.0.0.1', port, path: '/healthz', ca, timeout: 10_000 }, (response) => {
+    const healthCheck = request({ host: '127.0.0.1', port, path: '/healthz', ca, timeout: 10_000 }, (response) => {
       text(response).then(resolve, reject);
     });
-    asked.once('timeout', () => asked.destroy(new Error('virt-api did not answer in 10 s')));
-    asked.once('error', reject);
-    asked.end();
+    healthCheck.once('timeout', () => healthCheck.destroy(new Error('virt-api did not answer in 10 s')));
+    healthCheck.once('error', reject);
+    healthCheck.end();
   });
 }
 

@@ -98,8 +98,8 @@ export const CHANGE: Scenario = {
     };
     for (const [what, line, unseen] of OF_KERNEL) {
       await lab.run(line);
-      const said = async () => assert.match(JSON.stringify((await scene.report()).conditions), unseen);
-      await holds(`${what}: the report says that the kubelet has not seen it`, said, NOTICED_WITHIN);
+      const isReported = async () => assert.match(JSON.stringify((await scene.report()).conditions), unseen);
+      await holds(`${what}: the report says that the kubelet has not seen it`, isReported, NOTICED_WITHIN);
       await reconfigured(what, ROUND);
     }
     await reconfigured('reserved CPUs, topology policy and scope are others', OTHER_SETTINGS);

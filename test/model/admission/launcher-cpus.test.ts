@@ -36,7 +36,7 @@ describe('the padding decision', () => {
   const unknown = withAnnotations({ [FULL_PCPUS_ANNOTATION]: 'full' });
   const migrating = podOf('9', '9', { labels: { 'kubevirt.io/migrationJobUID': 'm' } });
   const podLevel = podOf('9', '9', { resources: { limits: { cpu: '10' } } });
-  const beside = podOf('9', '9', { containers: [container('side', '1')] });
+  const withSidecar = podOf('9', '9', { containers: [container('side', '1')] });
   const behind = launcher({ containers: [container('mesh', '100m', '200m'), container('compute', '9')] }).pod;
   const of = (...parts: Parameters<typeof vmi>) => ({ vmi: vmi(...parts) });
   const noSmt = { candidates: kinds(1), policy: auto };
@@ -59,7 +59,7 @@ describe('the padding decision', () => {
     ['W11: not a whole number', podOf('9500m'), {}, 'no-exclusive-cpus'],
     ['W11: request below limit', podOf('9', '10'), {}, 'no-exclusive-cpus', 'not-guaranteed'],
     ['W11: pod-level resources', podLevel, {}, 'pod-level-resources', 'pod-level-resources'],
-    ['W9: an integral sidecar', beside, {}, '10', 'misaligned-container'],
+    ['W9: an integral sidecar', withSidecar, {}, '10', 'misaligned-container'],
     ['an injected container before it that prevents Guaranteed', behind, {}, '10', 'not-guaranteed'],
     ['W4: even parity, one vCPU, pool of 1', podOf('3'), of({ cores: 1 }, 1, parity), '4'],
     ['W4: even parity, five vCPUs, no pool', podOf('6'), of({ cores: 5 }, 0, parity), 'aligned'],

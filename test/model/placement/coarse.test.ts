@@ -97,10 +97,11 @@ describe('coarse fit', () => {
         });
         const networks = names.map((name) => physnet(name));
         const pod = needs('a', cpus, networks, { wholeCores, spansCells }, init);
-        const wanted = asking(pod, one.pages, one.devices);
-        const fits = coarseFit(coarseNeedOf(wanted, host, wholeCores), freeCpusOf(host, host.owned), 0) !== undefined;
+        const requested = asking(pod, one.pages, one.devices);
+        const fits =
+          coarseFit(coarseNeedOf(requested, host, wholeCores), freeCpusOf(host, host.owned), 0) !== undefined;
         if (!fits) excluded++;
-        if (!('containers' in place(wanted, host))) return;
+        if (!('containers' in place(requested, host))) return;
         admitted++;
         assert.ok(fits);
       }),

@@ -181,8 +181,8 @@ describe('the account of a DPU, on a real API server', function () {
     it('replaces a token for ten minutes with one for a day, which the next request uses', async () => {
       const { directory, kubeconfig } = installed.plane;
       const tokenFile = join(directory, 'dpu.token');
-      const asked = await admin.create(`${accounts()}/${OWN}/token`, request({ expirationSeconds: 600 }));
-      const { token } = (asked as { readonly status: { readonly token: string } }).status;
+      const answer = await admin.create(`${accounts()}/${OWN}/token`, request({ expirationSeconds: 600 }));
+      const { token } = (answer as { readonly status: { readonly token: string } }).status;
       writeFileSync(tokenFile, token, { mode: 0o640 });
       const file = await kubeconfig('renewing', 'none');
       writeFileSync(file, readFileSync(file, 'utf8').replace('token: none', 'tokenFile: dpu.token'));

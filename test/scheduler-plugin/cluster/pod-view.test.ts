@@ -41,8 +41,8 @@ describe('a pod with exclusive CPUs', () => {
   };
 
   it('has no scheduler condition when it is on a node', () => {
-    const found = view({ phase: 'Running', conditions: [SCHEDULED] }, {}, { nodeName: 'n1' });
-    assert.deepEqual([found?.dropped, found?.pending, found?.node], [false, false, 'n1']);
+    const scheduled = view({ phase: 'Running', conditions: [SCHEDULED] }, {}, { nodeName: 'n1' });
+    assert.deepEqual([scheduled?.dropped, scheduled?.pending, scheduled?.node], [false, false, 'n1']);
   });
 
   it('may have been refused by an extender only if the scheduler asks one about it', () => {
