@@ -168,7 +168,11 @@ export async function startDrainStage(nodes: readonly DemoNode[]) {
       const waits = unscheduled(name)?.status?.conditions?.[0]?.message ?? '';
       return `${JSON.stringify(at(machine, 'spec', 'template'))} ${waits}`;
     },
+    /** As `virtctl evacuate-cancel`: as long as the eviction stands, another migration follows a deleted one. */
     async cancelMigration(vm: string) {
+      await client.edit(VIRTUAL_MACHINE_INSTANCES, vmi(vm)!, ({ status }) => {
+        delete status?.evacuationNodeName;
+      });
       for (const one of client.list(MIGRATIONS).filter(({ spec }) => spec.vmiName === vm))
         await client.delete(MIGRATIONS, one);
       await until('its target is gone', () => launchersOf(vm).length === 1);
