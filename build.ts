@@ -37,12 +37,15 @@ const clientNodePruned: Plugin = {
   name: 'client-node-pruned',
   setup(builder) {
     const PACKAGE = '@kubernetes/client-node';
-    builder.onResolve({ filter: /^(@kubernetes\/client-node$|\.)/ }, async (args) => {
-      const isPart = args.path === PACKAGE || args.importer.includes(`/${PACKAGE}/dist/`);
-      if (args.pluginData === PACKAGE || !isPart) return undefined;
-      const { path, ...from } = args;
-      const resolved = await builder.resolve(path, { ...from, pluginData: PACKAGE });
-      return { ...resolved, sideEffects: path.endsWith('polyfill.js') };
+    // Asking esbuild for each path takes longer than the bundling.
+    builder.onResolve({ filter: /^\..*\.js$/ }, ({ path, importer }) =>
+      importer.includes(`/${PACKAGE}/dist/`)
+        ? { path: join(importer, '..', path), sideEffects: path.endsWith('polyfill.js') }
+        : undefined,
+    );
+    builder.onResolve({ filter: new RegExp(`^${PACKAGE}$`) }, async ({ path, pluginData, ...from }) => {
+      if (pluginData === PACKAGE) return undefined;
+      return { ...(await builder.resolve(path, { ...from, pluginData: PACKAGE })), sideEffects: false };
     });
   },
 };
