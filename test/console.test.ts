@@ -341,6 +341,6 @@ describe('the page in Chromium', function () {
     assert.ok(widths[0]! <= widths[1]!, widths.join(' > '));
     assert.ok(await page.locator('.list').isHidden());
     await page.getByRole('link', { name: 'Close' }).click();
-    assert.ok(await page.locator('.list').isVisible());
+    await page.locator('.list').waitFor();
   });
 });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs';
+import { mkdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { createConnection } from 'node:net';
 import { join } from 'node:path';
 import { buildOnce, dist } from '../support/bundles.ts';
@@ -8,7 +8,7 @@ import { endsWithUs } from '../support/children.ts';
 import { startDaemonProcess } from '../support/daemon-process.ts';
 import { needs } from '../support/parts.ts';
 import { shippedNodeOptions } from '../support/shipped.ts';
-import { eventually, tempDirectories } from './support.ts';
+import { eventually, isListening, tempDirectories } from './support.ts';
 import { writeKubeconfig } from './wiring/agent-stage.ts';
 
 const SCHEMA = '/usr/share/openvswitch/vswitch.ovsschema';
@@ -37,7 +37,7 @@ describe('an agent whose Open vSwitch has tens of thousands of rows', function (
     execFileSync('ovsdb-tool', ['create', join(run, 'conf.db'), SCHEMA], { env });
     const remote = `--remote=punix:${socketPath}`;
     start('ovsdb-server', [join(run, 'conf.db'), remote, '--pidfile', '-vconsole:off', '-vsyslog:off'], env);
-    await eventually(() => existsSync(socketPath), 'ovsdb-server listens');
+    await eventually(() => isListening(socketPath), 'ovsdb-server listens');
   });
   afterEach(() => {
     for (const child of started.splice(0)) child.kill('SIGKILL');

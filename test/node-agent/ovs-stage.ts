@@ -2,7 +2,7 @@ import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { eventually } from './support.ts';
+import { eventually, isListening } from './support.ts';
 
 const SCHEMA = '/usr/share/openvswitch/vswitch.ovsschema';
 
@@ -22,7 +22,7 @@ export async function startRealOvs(directory: string) {
 
   execFileSync('ovsdb-tool', ['create', database, SCHEMA], { env });
   const ovsdb = start('ovsdb-server', database, `--remote=punix:${socket}`);
-  await eventually(() => existsSync(socket), 'ovsdb-server listens');
+  await eventually(() => isListening(socket), 'ovsdb-server listens');
   vsctl('--no-wait', 'init');
   const vswitchd = start('ovs-vswitchd', `unix:${socket}`);
   await eventually(() => existsSync(join(rundir, 'ovs-vswitchd.pid')), 'ovs-vswitchd runs');

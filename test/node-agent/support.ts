@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
+import { createConnection } from 'node:net';
 import { mock } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import type { Counter } from 'prom-client';
@@ -16,6 +17,17 @@ export { recordingLogger };
 
 export const set = (text: string): CpuSet => CpuSet.parse(text);
 export const testMetrics = () => createAgentMetrics(new Registry());
+
+/** Whether a server accepts connections there: a socket's file exists before that. */
+export const isListening = (socketPath: string) =>
+  new Promise<boolean>((resolve) => {
+    const socket = createConnection(socketPath);
+    socket.on('error', () => resolve(false));
+    socket.on('connect', () => {
+      socket.destroy();
+      resolve(true);
+    });
+  });
 
 /** The values of a counter by its label `outcome`. */
 export const outcomesOf = async (counter: Pick<Counter, 'get'>) =>
