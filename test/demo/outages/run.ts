@@ -106,13 +106,20 @@ async function seeObjects({ cluster, installed }: OutageStage, outage: Outage): 
   }
 }
 
-async function seeCommands(stage: OutageStage, { doctor, status, explain, vm, seconds }: Outage): Promise<void> {
+async function seeCommands(
+  stage: OutageStage,
+  { doctor, status, statusLine, explain, vm, seconds }: Outage,
+): Promise<void> {
   const within = seconds + MARGIN_SECONDS;
   let last = '';
   await until('the doctor to name it', within, async () => {
     const answer = await stage.plumbline('doctor', '--watch', WATCH_SECONDS);
     last = answer.output;
     return answer.status === status && doctor.test(answer.output) ? true : undefined;
+  }).catch((error: Error) => assert.fail(`${error.message}: ${last}`));
+  await until('status to name it', within, async () => {
+    last = (await stage.plumbline('status')).output;
+    return statusLine?.test(last.split('\n', 1).join()) === false ? undefined : true;
   }).catch((error: Error) => assert.fail(`${error.message}: ${last}`));
   if (explain === undefined || vm === undefined) return;
   await until('explain to name it', within, async () => {

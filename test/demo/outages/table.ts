@@ -9,6 +9,8 @@ export interface Outage {
   /** `plumbline doctor`, and its exit status. */
   readonly doctor: RegExp;
   readonly status: 0 | 1;
+  /** The first line of `plumbline status`. */
+  readonly statusLine?: RegExp;
   /** A VM with whole cores, which is created when the part is dead or runs before, and `plumbline explain` about it. */
   readonly vm?: { readonly name: string; readonly node?: string; readonly runsBefore?: true };
   readonly explain?: RegExp;
@@ -33,6 +35,7 @@ export const OUTAGES: readonly Outage[] = [
     seconds: 3,
     doctor: /✘ dpu: dpu: /,
     status: 1,
+    statusLine: /the DPU of dpu \(the DPU is dead/,
     vm: { name: 'needs-dpu', node: 'dpu' },
     explain: /DPU not ready: dead, last renewal \d+ s ago/,
     condition: { node: 'dpu', type: 'plumbline.dev/DPUReady', status: 'False', reason: 'LeaseExpired' },
@@ -45,6 +48,7 @@ export const OUTAGES: readonly Outage[] = [
     seconds: 40,
     doctor: /✘ agents: 2 agents silent: dpu, smt2/,
     status: 1,
+    statusLine: /the agent on dpu, smt2 \(silent\)/,
     vm: { name: 'has-silent-agent', node: 'smt2', runsBefore: true },
     explain: /on smt2, whose\s+agent\s+has\s+stopped\s+reporting/,
     condition: { node: 'smt2', type: 'plumbline.dev/AgentReady', status: 'False', reason: 'LeaseExpired' },
@@ -57,6 +61,7 @@ export const OUTAGES: readonly Outage[] = [
     seconds: 5,
     doctor: /✘ extender: the extender in pod plumbline-scheduler-\S+ does not answer/,
     status: 1,
+    statusLine: /plumbline-scheduler \(no replica is ready\)/,
     vm: { name: 'needs-extender' },
     explain: /the extender in pod plumbline-scheduler-\S+\s+did\s+not\s+answer/,
     event: { reason: 'FailedScheduling', message: /127\.0\.0\.1:\d+.*(?:ECONNREFUSED|connection refused)/ },
@@ -67,6 +72,7 @@ export const OUTAGES: readonly Outage[] = [
     seconds: 5,
     doctor: /✘ webhook: no replica of plumbline-webhook is ready/,
     status: 1,
+    statusLine: /plumbline-webhook \(no replica is ready\)/,
     vm: { name: 'needs-webhook' },
     explain: /failed\s+calling\s+webhook\s+"launcher\.plumbline\.dev"/,
     event: { reason: 'FailedCreate', message: /failed calling webhook "launcher\.plumbline\.dev"/ },
