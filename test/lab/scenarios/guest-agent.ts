@@ -5,6 +5,8 @@ import { join } from 'node:path';
 import { parse, stringify } from 'yaml';
 import * as z from 'zod';
 import { NODE_TOPOLOGY_API as API } from '../../../kube/node-topology.ts';
+import { AGENT_LEASE_PREFIX } from '../../../model/lease/agent-health.ts';
+import { NAMESPACE } from '../../../model/names.ts';
 import { type KubernetesObject, namespaceOf } from '../../real/control-plane-stage.ts';
 import { objectsOf, render } from '../../real/install/rendered-fixture.ts';
 import { buildOnce, dist, root } from '../../support/bundles.ts';
@@ -77,10 +79,12 @@ export async function installUnit(lab: LabMachine, cluster: Cluster, node: LabNo
   };
 }
 
-/** The shipped CRD, RBAC and policy. An earlier run's report could be mistaken for this one's, so it is deleted. */
+/** The shipped CRD, RBAC and policy. An earlier run's report and Lease would be mistaken for this one's: they are deleted. */
 export async function applyAgentObjects(lab: LabMachine, cluster: Cluster, node: LabNode): Promise<void> {
   applyObjects(lab, [NETWORK, ...agentObjects()]);
-  await cluster.client.delete(`/apis/${API.apiVersion}/${API.plural}/${node.name}`).catch(unlessNotFound);
+  const lease = `namespaces/${NAMESPACE}/leases/${AGENT_LEASE_PREFIX}${node.name}`;
+  for (const path of [`${API.apiVersion}/${API.plural}/${node.name}`, `coordination.k8s.io/v1/${lease}`])
+    await cluster.client.delete(`/apis/${path}`).catch(unlessNotFound);
 }
 
 /** Namespaces, definitions, permissions, and the policies that restrict agents: others would refuse pods of the lab. */
