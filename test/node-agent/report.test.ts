@@ -5,12 +5,11 @@ import type { NodeTopology } from '../../kube/node-topology.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createMergePatch } from '../../model/json.ts';
 import { type NodeIdentity, readNode } from '../../node-agent/kube-objects/lease.ts';
-import { repeat } from '../../node-agent/lifecycle/duty.ts';
 import { AgentLease } from '../../node-agent/report/agent-lease.ts';
 import { Report } from '../../node-agent/report/report.ts';
 import { buildStatus, type ReportInputs } from '../../node-agent/report/status.ts';
 import { TopologyStore } from '../../node-agent/report/topology-store.ts';
-import { monotonicSeconds } from '../../runtime/time.ts';
+import { monotonicSeconds, sleep } from '../../runtime/time.ts';
 import { createFakeApi, type FakeApi, mergePatched } from './api-stand-in.ts';
 import { inputs, knownView, runWith } from './report/inputs-fixture.ts';
 import {
@@ -284,7 +283,10 @@ describe('the agent’s Lease, renewal by renewal', () => {
       if (await lease.renew(signal)) created++;
       return Math.max(0, lease.dueAt - monotonicSeconds());
     };
-    start({ run: (signal) => repeat(signal, renew, (error) => assert.fail(String(error))) });
+    const run = async (signal: AbortSignal) => {
+      while (!signal.aborted) await sleep(await renew(signal), signal).catch(() => undefined);
+    };
+    start({ run });
     await turns();
   };
   const spec = () => api.objects.get(`${LEASES}/${NAME}`)?.['spec'];
