@@ -157,21 +157,6 @@ export class ChangeSignal {
   }
 }
 
-export class Failures extends Listeners {
-  readonly #duties = new Set<string>();
-
-  get current(): ReadonlySet<string> {
-    return this.#duties;
-  }
-
-  set(duty: string, failed: boolean): void {
-    if (this.#duties.has(duty) === failed) return;
-    if (failed) this.#duties.add(duty);
-    else this.#duties.delete(duty);
-    this.notify();
-  }
-}
-
 /** Current problems as texts, by what has them. Owner: who sets a text. Age: as last set. End: `set` without a text. */
 export class Problems extends Listeners {
   readonly #texts = new Map<string, string>();

@@ -164,7 +164,7 @@ export function createReportDuty(
         kubeletConfigProblems: problems,
         view: assignments.view(),
         // A report without networks would look like a node without any.
-        networks: networks.isComplete || failures.current.has('networks') ? view : undefined,
+        networks: networks.isComplete || failures.current.includes('networks') ? view : undefined,
         pmdCpus: ovs === undefined ? view.pmdCpus : view.pmdCpus.union(ovs.pmdCpus()),
         pinsVms: vms !== undefined,
         pinning: vms?.pinning() ?? [],
@@ -174,7 +174,7 @@ export function createReportDuty(
         ovsSilence: ovsSilence?.current,
         unsaved: unsaved.current,
         clockProblems: clock.problems(client.clockOffset?.() ?? 0),
-        failedDuties: [...failures.current].sort(),
+        failedDuties: failures.current,
       };
     },
   });
