@@ -4,8 +4,10 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { mock } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import type { Counter } from 'prom-client';
+import type { EventRecorder, EventText } from '../../kube/events.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createHost } from '../../model/host.ts';
+import { type AssignmentsView, UNKNOWN_VIEW } from '../../node-agent/assignments/view.ts';
 import { createAgentMetrics } from '../../node-agent/telemetry/metrics.ts';
 import { Registry } from '../../runtime/metrics.ts';
 import { recordingLogger } from '../support/logger.ts';
@@ -81,6 +83,39 @@ export const TWO_CELLS = {
   cores: ['0-1', '2-3', '4-5', '6-7'],
 };
 export const twoCells = createHost(TWO_CELLS);
+
+/** A view of assignments that a test controls. */
+export function settableView(initial: Partial<AssignmentsView> = {}) {
+  let view: AssignmentsView = { ...UNKNOWN_VIEW, problems: [], holds: [], ...initial };
+  const listeners = new Set<(view: AssignmentsView, at: number) => void>();
+  return {
+    view: () => view,
+    subscribe(listener: (view: AssignmentsView, at: number) => void) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    set(next: Partial<AssignmentsView>) {
+      view = { ...view, ...next };
+      for (const listener of listeners) listener(view, performance.now());
+    },
+    /** Free CPUs as a list, or undefined if unknown; and the owned CPUs. */
+    free(text: string | undefined, owned = '') {
+      this.set({ free: text === undefined ? undefined : set(text), owned: set(owned) });
+    },
+  };
+}
+
+/** Takes Events; `about` names the object with its uid. */
+export function recordingEvents() {
+  const events: (EventText & { readonly about: string })[] = [];
+  const recorder: EventRecorder = {
+    record({ apiVersion, kind, namespace, name, uid }, event) {
+      events.push({ about: `${apiVersion} ${kind} ${namespace}/${name} ${uid}`, ...event });
+    },
+    flush: async () => {},
+  };
+  return { events, recorder };
+}
 
 export interface StandIn {
   readonly pid: number;

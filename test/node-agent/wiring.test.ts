@@ -16,9 +16,18 @@ import { ConfigError } from '../../runtime/config.ts';
 import { GATED, PASS, useGate } from '../native/gate-stage.ts';
 import { needs, skipWithout } from '../support/parts.ts';
 import { createFakeApi } from './api-stand-in.ts';
-import { machine, rest, settableView } from './ovs-affinity/stage.ts';
+import { machine, rest } from './ovs-affinity/stage.ts';
 import { inputs, knownView, networks } from './report/inputs-fixture.ts';
-import { eventually, recordingLogger, tempDirectories, testMetrics, turns, useDuties, writeTree } from './support.ts';
+import {
+  eventually,
+  recordingLogger,
+  settableView,
+  tempDirectories,
+  testMetrics,
+  turns,
+  useDuties,
+  writeTree,
+} from './support.ts';
 import { placesIn } from './wiring/agent-stage.ts';
 
 const temp = tempDirectories();

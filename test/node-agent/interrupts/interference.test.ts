@@ -5,7 +5,7 @@ import { Interference } from '../../../node-agent/interrupts/interference.ts';
 import { CgroupTree } from '../../../node-agent/processes/cgroup-tree.ts';
 import { createAgentMetrics } from '../../../node-agent/telemetry/metrics.ts';
 import { Registry } from '../../../runtime/metrics.ts';
-import { set, tempDirectories, useDuties, writeTree } from '../support.ts';
+import { set, settableView, tempDirectories, useDuties, writeTree } from '../support.ts';
 
 const UID = '00000000-0000-0000-0000-000000000001';
 const NAME = { namespace: 'demo', podName: 'virt-launcher-a' };
@@ -46,8 +46,7 @@ describe('what is taken from VMs', () => {
     const root = temp();
     const registry = new Registry();
     let at = 1000;
-    let view = owned;
-    let changed = () => {};
+    const assignments = settableView(owned);
     const write = ({ irq = 0, softirq = 0, pressure, delay = 0, io = 0, net = 0 }: Counted) =>
       writeTree(root, {
         'proc/interrupts': `  CPU0 CPU1 CPU2 CPU3\n 38: 500 0 ${net} 0 PCI-MSIX-0000:00:03.0 1-edge virtio2-input.0\nLOC: 9 9 9 9 Local timer interrupts\n`,
@@ -70,20 +69,13 @@ describe('what is taken from VMs', () => {
       guests: () => [guest],
       nowSeconds: () => at,
       metrics: createAgentMetrics(registry),
-      assignments: {
-        view: () => view,
-        subscribe(listener) {
-          changed = () => listener(view, 0);
-          return () => {};
-        },
-      },
+      assignments,
     });
     return {
       duty,
       root,
       set view(next: AssignmentsView) {
-        view = next;
-        changed();
+        assignments.set(next);
       },
       /** The next reading, 30 s later. */
       async read(counted: Counted) {

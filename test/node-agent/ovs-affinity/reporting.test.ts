@@ -5,8 +5,8 @@ import { foreignWriter } from '../../../node-agent/ovs-affinity/problems.ts';
 import { AffinityEvents, AffinityReporting, Contention } from '../../../node-agent/ovs-affinity/reporting.ts';
 import { createAgentMetrics } from '../../../node-agent/telemetry/metrics.ts';
 import { Registry } from '../../../runtime/metrics.ts';
-import { recordingLogger } from '../support.ts';
-import { cpus, recordingEvents } from './stage.ts';
+import { recordingEvents, recordingLogger } from '../support.ts';
+import { cpus } from './stage.ts';
 
 let registry: Registry;
 let recorded: ReturnType<typeof recordingEvents>;

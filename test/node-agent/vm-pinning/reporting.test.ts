@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import type { EventRecorder } from '../../../kube/events.ts';
 import { parseMask } from '../../../model/cpu-mask/mask.ts';
 import { qemuThreadRole } from '../../../model/launcher/qemu-threads.ts';
 import { createAgentMetrics } from '../../../node-agent/telemetry/metrics.ts';
@@ -12,7 +11,7 @@ import {
   statusOf,
 } from '../../../node-agent/vm-pinning/reporting.ts';
 import { Registry } from '../../../runtime/metrics.ts';
-import { recordingLogger, set } from '../support.ts';
+import { recordingEvents, recordingLogger, set } from '../support.ts';
 
 interface Changes {
   readonly uid?: string;
@@ -132,15 +131,11 @@ describe('the data of `plumbline vm status`', () => {
 });
 
 describe('reports about a VM', () => {
+  const VMI = 'kubevirt.io/v1 VirtualMachineInstance ns/vm vmi-u';
   function reporter() {
     const registry = new Registry();
     const logged = recordingLogger();
-    const events: { about: string; type: string; reason: string; message: string }[] = [];
-    const recorder: EventRecorder = {
-      record: ({ kind, namespace, name, uid }, { type, reason, message }) =>
-        void events.push({ about: `${kind} ${namespace}/${name} ${uid}`, type, reason, message }),
-      flush: async () => {},
-    };
+    const { events, recorder } = recordingEvents();
     const metrics = createAgentMetrics(registry);
     const reporting = new PinningReporting({ events: recorder, nodeName: 'n1', log: logged.log, metrics });
     const metric = async (name: string) => (await registry.metrics()).split(`\nplumbline_${name} `)[1]?.split('\n')[0];
@@ -151,9 +146,7 @@ describe('reports about a VM', () => {
     const { reporting, events, logged } = reporter();
     for (let i = 0; i < 2; i++) reporting.views([viewOf({ mask: '1:2' })]);
     const message = 'CPU mask 1:2: vCPU 0 on 1, vCPU 1 on 2';
-    assert.deepEqual(events, [
-      { about: 'VirtualMachineInstance ns/vm vmi-u', type: 'Normal', reason: 'CPUMaskApplied', message },
-    ]);
+    assert.deepEqual(events, [{ about: VMI, type: 'Normal', reason: 'CPUMaskApplied', message }]);
     assert.equal(logged.lines.length, 1);
     reporting.views([viewOf({ mask: '1:3' })]);
     reporting.forget('other');
@@ -177,7 +170,7 @@ describe('reports about a VM', () => {
       const { reporting, events, logged } = reporter();
       reporting.views([viewOf({ mask: '1:2', outcome: { ...outcome, message: 'why' } })]);
       const [{ message, ...event } = { message: '' }, ...more] = events;
-      assert.deepEqual([event, more], [{ about: 'VirtualMachineInstance ns/vm vmi-u', type, reason }, []]);
+      assert.deepEqual([event, more], [{ about: VMI, type, reason }, []]);
       assert.match(message, /(^|; )why$/);
       assert.equal(logged.lines[0]?.['level'], type === 'Normal' ? 30 : 40);
     });
@@ -235,7 +228,9 @@ describe('reports about a VM', () => {
       });
     for (const count of [0, 1, 1]) reporting.overlaps(pairs(count));
     const message = 'virtual machines share CPUs: ns/a0 and ns/b0 on 0';
-    assert.deepEqual(events, [{ about: 'Node undefined/n1 n1', type: 'Warning', reason: 'CPUMasksOverlap', message }]);
+    assert.deepEqual(events, [
+      { about: 'v1 Node undefined/n1 n1', type: 'Warning', reason: 'CPUMasksOverlap', message },
+    ]);
     assert.equal(await metric('vm_mask_overlaps'), '1');
     reporting.overlaps(pairs(10));
     assert.match(events[1]?.message ?? '', /ns\/a7 and ns\/b7 on 7; and 2 more$/);
