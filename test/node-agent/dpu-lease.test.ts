@@ -198,7 +198,10 @@ function startAnswering(path: string, hung = false) {
   rmSync(path, { force: true });
   const server = createServer((socket) => {
     socket.on('error', () => socket.destroy());
-    socket.on('data', () => hung || socket.write('{"id":0,"result":{},"error":null}'));
+    socket.on('data', (chunk) => {
+      const { id } = JSON.parse(chunk.toString()) as { id: number };
+      if (!hung) socket.write(JSON.stringify({ id, result: {}, error: null }));
+    });
   });
   return server.listen(path).unref();
 }
@@ -213,10 +216,13 @@ describe('the health of a DPU’s Open vSwitch', () => {
     const vswitchd = await startStandIn('ovs-vswitchd', 0, join(rundir, 'ovs-vswitchd.pid'));
     assert.match((await probe(stop.signal)) ?? '', /ovsdb-server.pid/);
     const ovsdb = await startStandIn('ovsdb-server', 0, join(rundir, 'ovsdb-server.pid'));
-    assert.match((await probe(stop.signal)) ?? '', /ovsdb-server does not answer on .*db\.sock.*ENOENT/);
+    assert.match((await probe(stop.signal)) ?? '', /ovsdb-server does not answer: .*db\.sock.*ENOENT/);
     const hung = startAnswering(join(rundir, 'db.sock'), true);
     const control = startAnswering(join(rundir, `ovs-vswitchd.${vswitchd.pid}.ctl`));
-    assert.equal(await probe(stop.signal), `ovsdb-server does not answer on ${rundir}/db.sock: no answer in 0.3 s`);
+    assert.equal(
+      await probe(stop.signal),
+      `ovsdb-server does not answer: ${rundir}/db.sock: no answer to echo in 0.3 s`,
+    );
     hung.close();
     const database = startAnswering(join(rundir, 'db.sock'));
     assert.equal(await probe(stop.signal), undefined);
