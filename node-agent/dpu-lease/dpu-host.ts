@@ -18,6 +18,9 @@ export interface DpuHostDeps extends Pick<Services, 'client' | 'nodeName' | 'log
   readonly timing: LeaseTiming;
 }
 
+/** Pauses that do not grow. */
+const everySeconds = (seconds: number) => ({ next: () => seconds, reset: () => undefined });
+
 /**
  * Maintains the host's side of a DPU's Lease, without renewTime: only the DPU can prove that it is alive. It retries while
  * the API server does not answer; no other part needs the Lease within a second.
@@ -83,8 +86,6 @@ export function releaseDpuLease(
   };
   return repeat(signal, round, { problems: new ProblemLog(log), warning, pauses: everySeconds(RETRY_SECONDS) });
 }
-
-const everySeconds = (seconds: number) => ({ next: () => seconds, reset: () => undefined });
 
 /** Another client wrote in between: the next round reads the Lease again. @throws any other error */
 function unlessWritten(error: unknown): undefined {
