@@ -102,9 +102,9 @@ export async function createAgent(config: NodeAgentConfig, log: AgentLogger, pro
 }
 
 /** Why the agent is not ready: failed duties, CPUs whose owners are unknown, or launchers without news. */
-function notReady(waiting: ReadonlySet<string>, { assignments, vms }: AgentDuties): string | undefined {
+function notReady(waiting: ReadonlySet<string>, { assignments, launcherProblem }: AgentDuties): string | undefined {
   if (waiting.size > 0) return `waiting to restart failed duties: ${[...waiting].join(', ')}`;
   const view = assignments?.view();
-  if (view === undefined || view.free !== undefined) return vms?.problem();
+  if (view === undefined || view.free !== undefined) return launcherProblem?.();
   return `the CPU assignments are not known yet: ${view.problems.join('; ')}`;
 }
