@@ -12,7 +12,6 @@ import { bootId } from '../../node-agent/processes/proc.ts';
 import { createFakeApi, type FakeApi } from './api-stand-in.ts';
 import {
   messagesOf,
-  outcomesOf,
   recordingLogger,
   startStandIn,
   tempDirectories,
@@ -20,6 +19,7 @@ import {
   turns,
   useDuties,
   useVirtualClock,
+  valuesOf,
 } from './support.ts';
 
 const LEASE = { namespace: 'ns', name: 'dpu' };
@@ -82,7 +82,7 @@ describe('the renewals of a DPU, round by round', () => {
     assert.ok((patched[0] ?? '') > '2026-01-01T00:01:05', patched[0]);
     assert.deepEqual([...patched].sort(), patched);
     assert.deepEqual(messagesOf(logged), ['30 renewing the DPU lease']);
-    assert.deepEqual(await outcomesOf(metrics.dpuRenewals), { renewed: 3 });
+    assert.deepEqual(await valuesOf(metrics.dpuRenewals), { renewed: 3 });
   });
 
   it('stops renewing while the DPU is unhealthy, with the reason in the log', async () => {
@@ -93,7 +93,7 @@ describe('the renewals of a DPU, round by round', () => {
     assert.deepEqual(messagesOf(logged)[1], '40 renewing the DPU lease failed');
     assert.equal(logged.lines[1]?.['reason'], 'not renewed because the DPU is not healthy: no answer');
     assert.equal(patched.length, 2);
-    assert.deepEqual(await outcomesOf(metrics.dpuRenewals), { renewed: 2, withheld: 3 });
+    assert.deepEqual(await valuesOf(metrics.dpuRenewals), { renewed: 2, withheld: 3 });
   });
 
   it('logs a missing Lease and any other failure with separate messages', async () => {
@@ -105,7 +105,7 @@ describe('the renewals of a DPU, round by round', () => {
     assert.deepEqual(more, []);
     assert.match(missing, /^the lease does not exist yet; the agent on the host creates it/);
     assert.match(other, /not yours/);
-    assert.deepEqual(await outcomesOf(metrics.dpuRenewals), { renewed: 1, failed: 3 });
+    assert.deepEqual(await valuesOf(metrics.dpuRenewals), { renewed: 1, failed: 3 });
   });
 });
 

@@ -15,12 +15,12 @@ import { inputs, knownView, runWith } from './report/inputs-fixture.ts';
 import {
   eventually,
   messagesOf,
-  outcomesOf,
   recordingLogger,
   testMetrics,
   turns,
   useDuties,
   useVirtualClock,
+  valuesOf,
 } from './support.ts';
 
 const NODE = 'worker-1';
@@ -112,15 +112,15 @@ describe('publishing the report', () => {
     run();
     await reservedIs('0');
     await eventually(() => logged.said('published node topology'), 'said');
-    assert.deepEqual(await outcomesOf(metrics.reportWrites), { written: 1 });
+    assert.deepEqual(await valuesOf(metrics.reportWrites), { written: 1 });
     api.failing = true;
     reserve('0-1');
-    await eventually(async () => ((await outcomesOf(metrics.reportWrites))['failed'] ?? 0) > 0, 'a failure');
+    await eventually(async () => ((await valuesOf(metrics.reportWrites))['failed'] ?? 0) > 0, 'a failure');
     api.failing = false;
     await reservedIs('0-1');
     await eventually(() => logged.said('recovered'), 'recovered');
     assert.ok(logged.said('publishing the node topology failed; retrying'));
-    assert.equal((await outcomesOf(metrics.reportWrites))['written'], 2);
+    assert.equal((await valuesOf(metrics.reportWrites))['written'], 2);
   });
 
   const leaseTime = () =>
@@ -305,18 +305,18 @@ describe('the agent’s Lease, renewal by renewal', () => {
     await clock.pass(10);
     assert.deepEqual(api.writes.slice(length), [`PATCH ${LEASES}/${NAME}`, `PATCH ${LEASES}/${NAME}`]);
     assert.deepEqual(spec(), { ...first, renewTime: '2026-01-01T00:00:00.000002Z' });
-    assert.deepEqual([created, await outcomesOf(metrics.heartbeats), logged.lines], [1, { renewed: 3 }, []]);
+    assert.deepEqual([created, await valuesOf(metrics.heartbeats), logged.lines], [1, { renewed: 3 }, []]);
   });
 
   it('counts each failure and renews afterwards', async () => {
     api.failing = true;
     await run();
     await clock.pass(10);
-    assert.deepEqual(await outcomesOf(metrics.heartbeats), { failed: 2 });
+    assert.deepEqual(await valuesOf(metrics.heartbeats), { failed: 2 });
     assert.deepEqual([...new Set(api.writes)], [`PATCH ${LEASES}/${NAME}`], 'only a missing Lease is created');
     api.failing = false;
     await clock.pass(10);
-    assert.deepEqual(await outcomesOf(metrics.heartbeats), { failed: 2, renewed: 1 });
+    assert.deepEqual(await valuesOf(metrics.heartbeats), { failed: 2, renewed: 1 });
     assert.deepEqual(messagesOf(logged), ['40 renewing the agent’s Lease failed; retrying', '30 recovered']);
   });
 

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { mock } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import type { Counter } from 'prom-client';
+import type { Counter, Gauge } from 'prom-client';
 import type { EventRecorder, EventText } from '../../kube/events.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createHost } from '../../model/host.ts';
@@ -19,9 +19,9 @@ export { recordingLogger };
 export const set = (text: string): CpuSet => CpuSet.parse(text);
 export const testMetrics = () => createAgentMetrics(new Registry());
 
-/** The values of a counter by its label `outcome`. */
-export const outcomesOf = async (counter: Pick<Counter, 'get'>) =>
-  Object.fromEntries((await counter.get()).values.map(({ labels, value }) => [labels['outcome'], value]));
+/** The values of a metric by those of its labels: `irq,EINVAL`. */
+export const valuesOf = async (metric: Pick<Counter | Gauge, 'get'>): Promise<Record<string, number>> =>
+  Object.fromEntries((await metric.get()).values.map(({ labels, value }) => [Object.values(labels).join(), value]));
 
 /** Level and message of each line: `40 recovered`. */
 export const messagesOf = ({ lines }: Pick<ReturnType<typeof recordingLogger>, 'lines'>) =>

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { set } from '../support.ts';
+import { set, valuesOf } from '../support.ts';
 import { useStages } from './stage.ts';
 
 describe('the state of work of the kernel', () => {
@@ -38,13 +38,13 @@ describe('the state of work of the kernel', () => {
   });
 
   it('tries a refused write again after 30 s, not at each pass', async () => {
-    const { kernel, start, own, later, metric } = stageAt();
+    const { kernel, start, own, later, metrics } = stageAt();
     kernel.irq(40, { cpus: '2', action: 'a' });
     kernel.errors.set('/proc/irq/40/smp_affinity_list', 'EINVAL');
     await start();
     await own('2-3');
     await later(10);
-    assert.deepEqual(await metric('interrupt_writes_total'), { 'irq,EINVAL': 1 });
+    assert.deepEqual(await valuesOf(metrics.interruptWrites), { 'irq,EINVAL': 1 });
     kernel.errors.clear();
     await later(25);
     assert.equal(kernel.mask(40), '0-1,4-7');
@@ -168,7 +168,7 @@ describe('the state of work of the kernel', () => {
     });
 
     it('a second foreign write within a minute: hands off, an Event and a metric; ten minutes later again', async () => {
-      const { kernel, later, events, states, metric } = await movedAt({ cpus: '2', owned: '2-3' });
+      const { kernel, later, events, states, metrics } = await movedAt({ cpus: '2', owned: '2-3' });
       kernel.change('/proc/irq/40/smp_affinity_list', '3');
       await later(1.5);
       assert.equal(kernel.mask(40), '0-1,4-7');
@@ -177,7 +177,7 @@ describe('the state of work of the kernel', () => {
       assert.equal(kernel.mask(40), '3');
       assert.deepEqual(states(), ['40 a: foreign']);
       assert.match(events.join(), /^InterruptsContended: another process keeps moving irq 40 a/);
-      assert.deepEqual(await metric('interrupts_displaced_total'), { irq: 2 });
+      assert.deepEqual(await valuesOf(metrics.interruptsDisplaced), { irq: 2 });
       await later(601);
       assert.equal(kernel.mask(40), '0-1,4-7');
     });

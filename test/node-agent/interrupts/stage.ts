@@ -4,10 +4,8 @@ import { UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
 import type { KernelIo } from '../../../node-agent/interrupts/knobs.ts';
 import { InterruptMoves } from '../../../node-agent/interrupts/moves.ts';
 import { Originals } from '../../../node-agent/interrupts/originals.ts';
-import { createAgentMetrics } from '../../../node-agent/telemetry/metrics.ts';
-import { Registry } from '../../../runtime/metrics.ts';
 import { FakeAffinity } from '../../native/affinity-stand-in.ts';
-import { recordingLogger, set, settableView, tempDirectories, turns, twoCells } from '../support.ts';
+import { recordingLogger, set, settableView, tempDirectories, testMetrics, turns, twoCells } from '../support.ts';
 
 /** Files of a kernel that refuses as it does: a missing file, a mask of its own, and any error that a test sets. */
 export class FakeKernel implements KernelIo {
@@ -103,8 +101,7 @@ export interface FakeIrq {
 export function createStage(stateFile: string) {
   const kernel = new FakeKernel();
   const kthreads = new FakeAffinity();
-  const registry = new Registry();
-  const metrics = createAgentMetrics(registry);
+  const metrics = testMetrics();
   const logged = recordingLogger();
   const events: string[] = [];
   let at = 1000;
@@ -154,6 +151,7 @@ export function createStage(stateFile: string) {
     kthreads,
     events,
     logged,
+    metrics,
     start,
     get moves() {
       return moves!;
@@ -180,10 +178,6 @@ export function createStage(stateFile: string) {
     },
     later,
     states: () => moves!.status().items.map(({ name, state, error }) => `${name}: ${state}${error ? ` ${error}` : ''}`),
-    async metric(name: string) {
-      const metric = await registry.getSingleMetric(`plumbline_${name}`)?.get();
-      return Object.fromEntries(metric?.values.map(({ labels, value }) => [Object.values(labels).join(), value]) ?? []);
-    },
   };
 }
 
