@@ -7,9 +7,8 @@ import { MAX_CPU_ID } from '../../model/host.ts';
 import { isObject, resultOrNone } from '../../model/json.ts';
 import { byText } from '../../model/lists.ts';
 import { ProblemLog } from '../../runtime/problem-log.ts';
-import { everyTick } from '../../runtime/time.ts';
 import { readBounded } from '../files/bounded-file.ts';
-import { watchDirectory } from '../files/watch-directory.ts';
+import { followFiles } from '../files/watch-directory.ts';
 import type { Guard } from '../lifecycle/duty.ts';
 import type { AgentLogger, AgentMessages } from '../telemetry/log-messages.ts';
 
@@ -162,31 +161,6 @@ export interface FileSourceDeps<Value> {
   readonly log: AgentLogger;
   /** Called with each new reading; `at` is when this process learned of it, in monotonic milliseconds. */
   readonly onReading: (reading: Reading<Value>, at: number) => void;
-}
-
-/** Seconds between reads without an event. */
-const POLL_SECONDS = 10;
-
-interface FollowedFiles extends Pick<FileSourceDeps<never>, 'directory' | 'log'> {
-  readonly isFile: (name: string) => boolean;
-  /** Whether to read without an event. */
-  readonly isDue: () => boolean;
-  readonly read: () => void;
-  readonly signal: AbortSignal;
-}
-
-/** Reads files of a directory at once, after each event of one of them, and every ten seconds while that is due. */
-export function followFiles({ directory, isFile, isDue, read, signal, log }: FollowedFiles): void {
-  const onChange = (name: string | undefined) => {
-    if (name === undefined || isFile(name)) read();
-  };
-  watchDirectory({ path: directory, signal, onChange, log });
-  // While the directory is missing, nothing else reads it.
-  read();
-  const poll = () => {
-    if (isDue()) read();
-  };
-  signal.addEventListener('abort', everyTick(POLL_SECONDS, poll), { once: true });
 }
 
 /**

@@ -9,9 +9,10 @@ import { MAX_CPU_ID } from '../../model/host.ts';
 import { byText } from '../../model/lists.ts';
 import { ProblemLog } from '../../runtime/problem-log.ts';
 import { readBounded, unlessMissing } from '../files/bounded-file.ts';
+import { followFiles } from '../files/watch-directory.ts';
 import type { Guard } from '../lifecycle/duty.ts';
 import type { AgentMessages } from '../telemetry/log-messages.ts';
-import { type FileSourceDeps, followFiles, type Reading } from './checkpoint.ts';
+import type { FileSourceDeps, Reading } from './checkpoint.ts';
 
 /** The CPUs that dra-driver-cpu gave to a prepared ResourceClaim. */
 export interface CpuClaim {

@@ -34,7 +34,7 @@ export class DevicePlugin {
   readonly #deps: DevicePluginDeps;
   readonly #directory: string;
   readonly #kubeletSocket: string;
-  readonly #problems: ProblemLog<AgentMessages>;
+  readonly #absence: ProblemLog<AgentMessages>;
   readonly #changes = new ChangeSignal();
   #desired: readonly AdvertisedResource[] = [];
   /** By resource. */
@@ -50,7 +50,7 @@ export class DevicePlugin {
     this.#deps = deps;
     this.#directory = join(deps.kubeletDir, PLUGIN_DIRECTORY);
     this.#kubeletSocket = join(this.#directory, KUBELET_SOCKET);
-    this.#problems = new ProblemLog(deps.log);
+    this.#absence = new ProblemLog(deps.log);
   }
 
   /** Replaces the advertised resources; allocated devices stay allocated. */
@@ -60,36 +60,30 @@ export class DevicePlugin {
   }
 
   async run(signal: AbortSignal): Promise<void> {
+    const { log } = this.#deps;
     const onChange = () => {
       this.#checkSockets();
       this.#changes.set();
     };
-    watchDirectory({ path: this.#directory, signal, onChange, log: this.#deps.log });
-    const backoff = new Backoff({ first: 0.2, most: 4 });
-    const round = async () => {
-      // Before the first read, so that no change is missed.
-      this.#changes.clear();
-      await this.#reconcile(signal);
-      backoff.reset();
-      await this.#changes.wait(signal);
-      return 0;
-    };
-    const onError = (error: unknown) => {
-      this.#problems.failed(error, 'registering the device plugin failed; retrying');
-      return backoff.next();
-    };
-    await repeat(signal, round, onError);
+    watchDirectory({ path: this.#directory, signal, onChange, log });
+    await repeat(signal, () => this.#reconcile(signal), {
+      problems: new ProblemLog(log),
+      warning: 'registering the device plugin failed; retrying',
+      pauses: new Backoff({ first: 0.2, most: 4 }),
+      changes: this.#changes,
+    });
     await this.#stop();
   }
 
-  async #reconcile(signal: AbortSignal): Promise<void> {
+  async #reconcile(signal: AbortSignal): Promise<undefined> {
     const generation = kubeletGeneration(this.#directory);
     if (generation !== this.#served) await this.#stop();
     this.#served = generation;
     if (generation === '') {
-      this.#problems.failed(`${this.#kubeletSocket} does not exist`, 'waiting for the kubelet');
+      this.#absence.failed(`${this.#kubeletSocket} does not exist`, 'waiting for the kubelet');
       return;
     }
+    this.#absence.recovered();
     try {
       await this.#stopDisconnected(signal);
       await this.#serve(signal);
@@ -97,7 +91,6 @@ export class DevicePlugin {
       await this.#stop();
       throw error;
     }
-    this.#problems.recovered();
   }
 
   #checkSockets(): void {

@@ -8,11 +8,9 @@ import { PLACEMENT_ANNOTATION, physnetResource, TUNNEL_RESOURCE } from '../../mo
 import type { NodeNetworks } from '../../model/networks/reach.ts';
 import { parsePreferences } from '../../model/placement/preferences.ts';
 import { ProblemLog } from '../../runtime/problem-log.ts';
-import { Backoff } from '../../runtime/time.ts';
 import type { ListedContainer } from '../assignments/listed-containers.ts';
 import { ChangeSignal, repeat, type Services } from '../lifecycle/duty.ts';
 import type { Networks } from '../networks/networks.ts';
-import type { AgentMessages } from '../telemetry/log-messages.ts';
 import { checkAllocation, containerNames, deviceNetworkText, readPodOfHolder } from './allocation-checker.ts';
 
 /** Deadline in seconds for the kubelet to list the owners of devices, and for the API server to return a pod. */
@@ -36,36 +34,25 @@ interface Move {
 /** Reports that a network has left, or has moved away from a running pod's CPUs, which cannot follow. */
 export class MovedNetworks {
   readonly #deps: MovedNetworksDeps;
-  readonly #problems: ProblemLog<AgentMessages>;
 
   constructor(deps: MovedNetworksDeps) {
     this.#deps = deps;
-    this.#problems = new ProblemLog(deps.log);
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const { networks } = this.#deps;
+    const { networks, log } = this.#deps;
     const changes = new ChangeSignal();
     const end = networks.subscribe(changes.set);
     const podResources = this.#deps.podResources();
-    const backoff = new Backoff();
     let before: NodeNetworks | undefined;
-    const round = async () => {
-      changes.clear();
+    const round = async (): Promise<undefined> => {
       const now = networks.isComplete ? networks.view().networks : undefined;
       const moves = before && now ? movesOf(before, now) : [];
       if (moves.length > 0) await this.#announceAll(moves, podResources, signal);
       before = now ?? before;
-      backoff.reset();
-      this.#problems.recovered();
-      await changes.wait(signal);
-      return 0;
     };
-    const onError = (error: unknown) => {
-      this.#problems.failed(error, 'finding the pods of a moved network failed; retrying');
-      return backoff.next();
-    };
-    await repeat(signal, round, onError);
+    const warning = 'finding the pods of a moved network failed; retrying';
+    await repeat(signal, round, { problems: new ProblemLog(log), warning, changes });
     end();
     podResources.close();
   }

@@ -18,6 +18,9 @@ export interface DpuHostDeps extends Pick<Services, 'client' | 'nodeName' | 'log
   readonly timing: LeaseTiming;
 }
 
+/** Pauses that do not grow. */
+const everySeconds = (seconds: number) => ({ next: () => seconds, reset: () => undefined });
+
 /**
  * Maintains the host's side of a DPU's Lease, without renewTime: only the DPU can prove that it is alive. It retries while
  * the API server does not answer; no other part needs the Lease within a second.
@@ -25,7 +28,11 @@ export interface DpuHostDeps extends Pick<Services, 'client' | 'nodeName' | 'log
 export function maintainDpuLease(deps: DpuHostDeps, signal: AbortSignal): Promise<void> {
   const period = observationPeriod(deps.timing);
   const warning = 'maintaining the DPU lease failed; retrying';
-  return repeatRound({ log: deps.log, period, retryAfter: period, warning }, signal, () => reconcile(deps, signal));
+  const round = async () => {
+    await reconcile(deps, signal).catch(unlessWritten);
+    return period;
+  };
+  return repeat(signal, round, { problems: new ProblemLog(deps.log), warning, pauses: everySeconds(period) });
 }
 
 async function reconcile({ client, nodeName, lease, timing, log }: DpuHostDeps, signal: AbortSignal): Promise<void> {
@@ -67,33 +74,20 @@ export function releaseDpuLease(
   signal: AbortSignal,
 ): Promise<void> {
   const warning = 'releasing the DPU lease failed; retrying';
-  return repeatRound({ log, period: CHECK_SECONDS, retryAfter: RETRY_SECONDS, warning }, signal, async () => {
+  const round = async () => {
     const current = await findLease(client, lease, signal);
-    if (current === undefined || isReleased(current.spec)) return;
+    if (current === undefined || isReleased(current.spec)) return CHECK_SECONDS;
     const { resourceVersion } = current.metadata;
     const patch = { metadata: { resourceVersion }, spec: { holderIdentity: RELEASED_HOLDER } };
-    await patchLease(client, lease, patch, signal);
+    const released = await patchLease(client, lease, patch, signal).catch(unlessWritten);
+    if (released === undefined) return RETRY_SECONDS;
     log.info({ lease: leaseText(lease) }, 'DPU lease released; health check off');
-  });
-}
-
-interface Rounds extends Pick<Services, 'log'> {
-  /** Seconds from the end of a round to the next one, and after a failure. */
-  readonly period: number;
-  readonly retryAfter: number;
-  readonly warning: 'maintaining the DPU lease failed; retrying' | 'releasing the DPU lease failed; retrying';
-}
-
-function repeatRound(rounds: Rounds, signal: AbortSignal, round: () => Promise<void>): Promise<void> {
-  const problems = new ProblemLog(rounds.log);
-  const work = async (): Promise<number> => {
-    await round();
-    problems.recovered();
-    return rounds.period;
+    return CHECK_SECONDS;
   };
-  return repeat(signal, work, (error) => {
-    // Another client wrote in between: the next round reads the Lease again.
-    if (!isConflict(error) && !isAlreadyExists(error)) problems.failed(error, rounds.warning);
-    return rounds.retryAfter;
-  });
+  return repeat(signal, round, { problems: new ProblemLog(log), warning, pauses: everySeconds(RETRY_SECONDS) });
+}
+
+/** Another client wrote in between: the next round reads the Lease again. @throws any other error */
+function unlessWritten(error: unknown): undefined {
+  if (!isConflict(error) && !isAlreadyExists(error)) throw error;
 }

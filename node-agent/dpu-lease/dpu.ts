@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
-import { createConnection } from 'node:net';
 import { join } from 'node:path';
 import { isNotFound, KubeError } from '../../kube/client.ts';
+import { errorText } from '../../model/errors.ts';
 import { resultOrNone } from '../../model/json.ts';
 import { type DpuRun, type DpuRunRecord, nextRecord, parseDpuRun, restartOf } from '../../model/lease/dpu-run.ts';
 import type { LeaseTiming } from '../../model/lease/timing.ts';
@@ -11,7 +11,9 @@ import { sleep } from '../../runtime/time.ts';
 import { readBounded } from '../files/bounded-file.ts';
 import { type LeaseName, type LeaseObject, leaseText, patchLease, Renewals, readLease } from '../kube-objects/lease.ts';
 import type { Services } from '../lifecycle/duty.ts';
-import { DaemonFinder, readPid } from '../open-vswitch/daemons.ts';
+import { askOnce } from '../open-vswitch/answers.ts';
+import { DaemonFinder, type OvsDaemonName, readPid } from '../open-vswitch/daemons.ts';
+import { OVSDB_SOCKET } from '../open-vswitch/ovsdb/follow.ts';
 import { bootId } from '../processes/proc.ts';
 
 export interface DpuDeps extends Pick<Services, 'client' | 'log' | 'metrics'> {
@@ -131,45 +133,23 @@ const ANSWER_DEADLINE_SECONDS = 2;
 /** Both daemons of Open vSwitch must answer on their sockets: a process that hangs renews nothing. */
 export function ovsProbe(rundir: string, answerWithin = ANSWER_DEADLINE_SECONDS): Probe {
   return async (signal) => {
-    const ask = async (name: string, socket: string, method: string): Promise<string[]> => {
-      const path = join(rundir, socket);
-      const problem = await callOnce(path, method, answerWithin, signal);
-      return problem === undefined ? [] : [`${name} does not answer on ${path}: ${problem}`];
-    };
+    const ask = (name: OvsDaemonName, socket: string): Promise<string[]> =>
+      askOnce(name, join(rundir, socket), answerWithin, signal).then(
+        () => [],
+        (error: unknown) => [`${name} does not answer: ${errorText(error)}`],
+      );
     try {
       // A DPU's agent has a PID namespace of its own.
       const missing = new DaemonFinder(rundir).find().missing.filter(({ code }) => code !== 'hidden');
       if (missing.length > 0) return missing.map(({ message }) => message).join('; ');
       const pid = readPid(join(rundir, 'ovs-vswitchd.pid'));
-      const control = ask('ovs-vswitchd', `ovs-vswitchd.${pid}.ctl`, 'version');
-      const problems = await Promise.all([ask('ovsdb-server', 'db.sock', 'list_dbs'), control]);
+      const control = ask('ovs-vswitchd', `ovs-vswitchd.${pid}.ctl`);
+      const problems = await Promise.all([ask('ovsdb-server', OVSDB_SOCKET), control]);
       return problems.flat().join('; ') || undefined;
     } catch (error) {
       return (error as Error).message;
     }
   };
-}
-
-/** Accepts any answer; resolves to the problem. Source: RFC 7047 section 4, also used by ovs-appctl(8). */
-function callOnce(path: string, method: string, seconds: number, signal: AbortSignal): Promise<string | undefined> {
-  return new Promise((resolve) => {
-    const socket = createConnection(path);
-    const timer = setTimeout(() => done(`no answer in ${seconds} s`), seconds * 1000);
-    signal.addEventListener('abort', aborted, { once: true });
-    function done(problem: string | undefined) {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', aborted);
-      socket.destroy();
-      resolve(problem);
-    }
-    function aborted() {
-      done('the agent is stopping');
-    }
-    socket.on('connect', () => socket.write(JSON.stringify({ id: 0, method, params: [] })));
-    socket.on('data', () => done(undefined));
-    socket.on('error', (error) => done(error.message));
-    socket.on('close', () => done('it closed the connection'));
-  });
 }
 
 export interface RunReading {

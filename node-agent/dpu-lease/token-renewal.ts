@@ -2,10 +2,9 @@ import * as z from 'zod';
 import { PlumblineError } from '../../model/errors.ts';
 import { parseJson } from '../../model/json.ts';
 import { ProblemLog } from '../../runtime/problem-log.ts';
-import { Backoff, sleep } from '../../runtime/time.ts';
+import { Backoff } from '../../runtime/time.ts';
 import { readBounded, saveFile } from '../files/bounded-file.ts';
 import { repeat, type Services } from '../lifecycle/duty.ts';
-import type { AgentMessages } from '../telemetry/log-messages.ts';
 
 /** Seconds of lifetime to request: a day, the most that the policy plumbline-dpu-tokens allows. */
 const TOKEN_LIFETIME_SECONDS = 86_400;
@@ -25,8 +24,6 @@ export interface TokenRenewalDeps extends Pick<Services, 'client' | 'log' | 'met
   readonly wallClock: () => number;
   /** Seconds of a monotonic clock. */
   readonly nowSeconds: () => number;
-  /** For tests: seconds to wait. */
-  readonly wait?: (seconds: number, signal: AbortSignal) => Promise<void>;
 }
 
 const tokenRequest = z.object({ status: z.object({ token: z.string().min(1) }) });
@@ -44,30 +41,22 @@ interface ObtainedToken {
  */
 export class TokenRenewal {
   readonly #deps: TokenRenewalDeps;
-  readonly #problems: ProblemLog<AgentMessages>;
-  readonly #backoff = new Backoff(RETRY);
   /** Counts only while the file contains it. */
   #obtained: ObtainedToken | undefined;
 
   constructor(deps: TokenRenewalDeps) {
     this.#deps = deps;
-    this.#problems = new ProblemLog(deps.log);
   }
 
   run(signal: AbortSignal): Promise<void> {
-    const { metrics, wait = sleep } = this.#deps;
-    const round = async (): Promise<number> => {
-      const next = await this.#reconcile(signal);
-      this.#backoff.reset();
-      this.#problems.recovered();
-      return next;
-    };
-    const onError = (err: unknown): number => {
-      metrics.dpuTokenFailures.inc();
-      this.#problems.failed(err, 'renewing the DPU token failed; retrying, also after it expires');
-      return this.#backoff.next();
-    };
-    return repeat(signal, round, onError, wait);
+    const { metrics, log } = this.#deps;
+    const round = () =>
+      this.#reconcile(signal).catch((error: unknown) => {
+        metrics.dpuTokenFailures.inc();
+        throw error;
+      });
+    const warning = 'renewing the DPU token failed; retrying, also after it expires';
+    return repeat(signal, round, { problems: new ProblemLog(log), warning, pauses: new Backoff(RETRY) });
   }
 
   /** Renews the token if due. @returns seconds until the next read @throws the errors of a renewal */

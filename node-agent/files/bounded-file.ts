@@ -112,3 +112,13 @@ export function parseSaved<S extends z.ZodType>(text: string, schema: S): z.outp
   if (format !== FORMAT) throw new SavedFormatError(format);
   return schema.parse(value);
 }
+
+/** The same, for a value that has no meaning after a reboot: undefined if another boot's agent saved it. */
+export function parseSavedInBoot<S extends z.ZodType<{ readonly bootId: string }>>(
+  text: string,
+  schema: S,
+  bootId: string,
+): z.output<S> | undefined {
+  const saved = parseSaved(text, schema);
+  return saved.bootId === bootId ? saved : undefined;
+}

@@ -2,7 +2,7 @@ import { type FSWatcher, type Stats, statSync, watch } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { resultOrNone } from '../../model/json.ts';
 import { ProblemLog } from '../../runtime/problem-log.ts';
-import { secondsUntilTick } from '../../runtime/time.ts';
+import { everyTick, secondsUntilTick } from '../../runtime/time.ts';
 import type { AgentLogger, AgentMessages } from '../telemetry/log-messages.ts';
 import { unlessMissing } from './bounded-file.ts';
 
@@ -30,6 +30,31 @@ export function watchDirectory(options: DirectoryWatchOptions): void {
   const directory = new WatchedDirectory(options);
   options.signal.addEventListener('abort', () => directory.end(), { once: true });
   directory.check();
+}
+
+/** Seconds between reads without an event. */
+const POLL_SECONDS = 10;
+
+interface FollowedFiles extends Pick<DirectoryWatchOptions, 'signal' | 'log'> {
+  readonly directory: string;
+  readonly isFile: (name: string) => boolean;
+  /** Whether to read without an event. */
+  readonly isDue: () => boolean;
+  readonly read: () => void;
+}
+
+/** Reads files of a directory at once, after each event of one of them, and every ten seconds while that is due. */
+export function followFiles({ directory, isFile, isDue, read, signal, log }: FollowedFiles): void {
+  const onChange = (name: string | undefined) => {
+    if (name === undefined || isFile(name)) read();
+  };
+  watchDirectory({ path: directory, signal, onChange, log });
+  // While the directory is missing, nothing else reads it.
+  read();
+  const poll = () => {
+    if (isDue()) read();
+  };
+  signal.addEventListener('abort', everyTick(POLL_SECONDS, poll), { once: true });
 }
 
 class WatchedDirectory {

@@ -49,7 +49,6 @@ export class KubeletRuns {
   readonly #socket: string;
   readonly #listeners = new Listeners();
   readonly #due = new ChangeSignal();
-  readonly #problems: ProblemLog<AgentMessages>;
   readonly #kernelProblems: ProblemLog<AgentMessages>;
   #mode: RunMode = 'unread';
   #run: KubeletRun | undefined;
@@ -60,7 +59,6 @@ export class KubeletRuns {
   constructor(deps: KubeletRunsDeps) {
     this.#deps = deps;
     this.#socket = join(deps.root ?? '/', deps.kubeletDir, POD_RESOURCES_SOCKET);
-    this.#problems = new ProblemLog(deps.log);
     this.#kernelProblems = new ProblemLog(deps.log);
   }
 
@@ -107,21 +105,15 @@ export class KubeletRuns {
     watchDirectory({ path: dirname(this.#socket), signal, onChange, log: this.#deps.log });
     const check = guard.wrap(() => this.check());
     const endChecks = everyTick(CHECK_SECONDS, check);
-    const backoff = new Backoff(RETRY);
-    const readWhenDue = async () => {
-      this.#due.clear();
-      await this.read();
-      this.#problems.recovered();
-      backoff.reset();
-      await this.#due.wait(signal);
-      return 0;
-    };
-    const onError = (error: unknown) => {
-      this.#problems.failed(error, 'reading the host failed; retrying');
-      return backoff.next();
-    };
+    const readWhenDue = async () => void (await this.read());
+    const reading = repeat(signal, readWhenDue, {
+      problems: new ProblemLog(this.#deps.log),
+      warning: 'reading the host failed; retrying',
+      pauses: new Backoff(RETRY),
+      changes: this.#due,
+    });
     try {
-      await Promise.race([repeat(signal, readWhenDue, onError), guard.until(signal)]);
+      await Promise.race([reading, guard.until(signal)]);
     } finally {
       endChecks();
     }

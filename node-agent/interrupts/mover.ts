@@ -2,6 +2,7 @@ import { nodeTarget } from '../../kube/events.ts';
 import type { MovedItem } from '../../model/agent-status.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { Host } from '../../model/host.ts';
+import { Contention } from '../lifecycle/contention.ts';
 import type { Services } from '../lifecycle/duty.ts';
 import { isRpsKey, type Knob, type KnobKind } from './knobs.ts';
 import { clearedCpus, type Originals, type SavedKnob } from './originals.ts';
@@ -31,10 +32,6 @@ export interface MoverDeps extends Pick<Services, 'nodeName' | 'events' | 'metri
 
 /** Seconds until a write that the kernel refused is tried again. */
 const RETRY_SECONDS = 30;
-/** Seconds within which a second foreign write means that another process owns the knob. */
-const REPEAT_SECONDS = 60;
-/** Seconds for which a knob is left to that process. */
-const HANDS_OFF_SECONDS = 600;
 const NO_VECTOR = 'ENOSPC';
 /** Queues of interfaces that have left, such as for a pod, and may return with the mask that the agent wrote. */
 const MAX_AWAY = 256;
@@ -56,10 +53,10 @@ interface Entry {
   desired?: CpuSet | undefined;
   /** The kernel's error of the last write. */
   refused?: string | undefined;
-  /** Monotonic seconds: when to try again, the last foreign write, and until when another process has the knob. */
+  /** Monotonic seconds. */
   retryAt?: number;
-  displacedAt?: number;
-  foreignUntil?: number;
+  /** Foreign writes. While it is contended, the knob is left to the other process. */
+  contention?: Contention;
 }
 
 /**
@@ -144,18 +141,18 @@ export class Mover {
   }
 
   /** Counts a foreign write: after the second one, the knob is left to that process. */
-  #displaced({ knob: { kind, name }, displacedAt = Number.NEGATIVE_INFINITY }: Entry): Partial<Entry> {
-    const { nodeName, events, metrics, nowSeconds } = this.#deps;
+  #displaced({ knob: { kind, name }, contention = new Contention(this.#deps.nowSeconds) }: Entry): Partial<Entry> {
+    const { nodeName, events, metrics } = this.#deps;
     metrics.interruptsDisplaced.inc({ kind });
-    const now = nowSeconds();
-    if (now - displacedAt > REPEAT_SECONDS) return { displacedAt: now };
+    contention.note(1);
     const message = `another process keeps moving ${kind} ${name} to owned CPUs; the agent leaves it alone for ten minutes`;
-    events.record(nodeTarget(nodeName), { type: 'Warning', reason: 'InterruptsContended', message });
-    return { displacedAt: now, foreignUntil: now + HANDS_OFF_SECONDS };
+    if (contention.mode === 'contended')
+      events.record(nodeTarget(nodeName), { type: 'Warning', reason: 'InterruptsContended', message });
+    return { contention };
   }
 
-  #isForeign({ foreignUntil = 0 }: Entry): boolean {
-    return foreignUntil > this.#deps.nowSeconds();
+  #isForeign({ contention }: Entry): boolean {
+    return contention?.mode === 'contended';
   }
 
   #due(): Entry[] {

@@ -1,10 +1,10 @@
 import type { InterferenceStatus } from '../../model/agent-status.ts';
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
-import { few, PlumblineError } from '../../model/errors.ts';
+import { few } from '../../model/errors.ts';
 import { ProblemLog } from '../../runtime/problem-log.ts';
-import { sleep } from '../../runtime/time.ts';
 import type { Assignments } from '../assignments/assignments.ts';
 import { ChangeSignal, type Services } from '../lifecycle/duty.ts';
+import { untilLeft } from '../lifecycle/vacate.ts';
 import type { AgentMessages } from '../telemetry/log-messages.ts';
 import { Irqbalance, type IrqbalanceDeps } from './irqbalance.ts';
 import { type KnobDeps, KnobFinder, partitionCpus } from './knobs.ts';
@@ -26,9 +26,6 @@ const MANAGERS_SECONDS = 600;
 const CLEAR_SECONDS = 5;
 /** Seconds after hotplug in which drivers set their masks again. */
 const HOTPLUG_SECONDS = 5;
-/** Maximum seconds that a container's start waits, as for the threads of Open vSwitch. */
-const VACATE_DEADLINE_SECONDS = 2;
-const VACATE_POLL_SECONDS = 0.02;
 const MAX_NAMED = 8;
 const MAX_NAME_CHARACTERS = 40;
 
@@ -83,23 +80,19 @@ export class InterruptMoves {
     }
   }
 
-  /** Returns when what can be moved has left the CPUs; at once unless it moves. @throws Error after 2 s */
+  /** Returns when what can be moved has left the CPUs; at once unless it moves. @throws VacateError after 2 s */
   async vacate(cpus: CpuSet, signal?: AbortSignal): Promise<void> {
     const { isMoving, nowSeconds } = this.#deps;
     if (!isMoving || cpus.isEmpty) return;
     this.#keepClear(cpus);
     // The duty's passes give the CPUs back, and fail as this one does.
     this.#changed.set();
-    const until = nowSeconds() + VACATE_DEADLINE_SECONDS;
-    while (this.#isRunning) {
+    const move = () => {
+      if (!this.#isRunning) return [];
       this.#pass();
-      const staying = this.#mover.staying(cpus);
-      if (staying.length === 0) return;
-      const names = few(staying, MAX_NAMED, MAX_NAME_CHARACTERS).join(', ');
-      if (nowSeconds() >= until)
-        throw new PlumblineError('vacate', `interrupts do not leave CPUs ${cpus.brief}: ${names}`);
-      await sleep(VACATE_POLL_SECONDS, signal);
-    }
+      return few(this.#mover.staying(cpus), MAX_NAMED, MAX_NAME_CHARACTERS);
+    };
+    await untilLeft(cpus, { subject: 'interrupts do', move, nowSeconds }, signal);
   }
 
   /** For display. If nothing is moved, it reads what would be. */

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { CpuSet } from '../../model/cpu-set.ts';
-import { parseSaved } from '../files/bounded-file.ts';
+import { parseSavedInBoot } from '../files/bounded-file.ts';
 import { StateFile } from '../files/state-file.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
 
@@ -45,10 +45,7 @@ export class Originals extends StateFile<Saved> {
       path,
       maxBytes: MAX_BYTES,
       format: (saved) => JSON.stringify({ ...saved, knobs: [...saved.knobs.values()] }),
-      parse(text) {
-        const saved = parseSaved(text, schema);
-        return saved.bootId === bootId ? saved : undefined;
-      },
+      parse: (text) => parseSavedInBoot(text, schema, bootId),
       log,
     });
     this.#none = { bootId, knobs: new Map() };

@@ -1,7 +1,8 @@
 import type { KubeClient } from '../../kube/client.ts';
 import type { EventRecorder } from '../../kube/events.ts';
+import type { ProblemLog } from '../../runtime/problem-log.ts';
 import { Backoff, sleep, underSignals } from '../../runtime/time.ts';
-import type { AgentLogger } from '../telemetry/log-messages.ts';
+import type { AgentLogger, AgentMessages } from '../telemetry/log-messages.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
 
 export interface Services {
@@ -48,22 +49,38 @@ export async function keepRunning(duty: Duty, log: AgentLogger, observer: DutyOb
   }
 }
 
-/** @param round returns the seconds until the next one @param onError the same after a round that failed */
+interface Rounds {
+  /** What it logs about failed rounds, and the message. */
+  readonly problems: ProblemLog<AgentMessages>;
+  readonly warning: Parameters<ProblemLog<AgentMessages>['failed']>[1];
+  /** The pauses after failed rounds, in seconds. */
+  readonly pauses?: Pick<Backoff, 'next' | 'reset'>;
+  /** A change begins the next round at once, except after a failure. */
+  readonly changes?: ChangeSignal;
+}
+
+/**
+ * Does a round again and again until the signal aborts; one that fails is logged, and repeated after a pause.
+ * @param round returns the seconds until the next one; undefined: until a change
+ */
 export async function repeat(
   signal: AbortSignal,
-  round: (signal: AbortSignal) => Promise<number>,
-  onError: (error: unknown) => number,
-  wait: (seconds: number, signal: AbortSignal) => Promise<void> = sleep,
+  round: (signal: AbortSignal) => Promise<number | undefined>,
+  { problems, warning, pauses = new Backoff(), changes = new ChangeSignal() }: Rounds,
 ): Promise<void> {
   while (!signal.aborted) {
-    let seconds: number;
+    // Before the round, so that no change is missed.
+    changes.clear();
     try {
-      seconds = await round(signal);
+      const seconds = await round(signal);
+      pauses.reset();
+      problems.recovered();
+      await changes.wait(signal, seconds);
     } catch (error) {
       if (signal.aborted) return;
-      seconds = onError(error);
+      problems.failed(error, warning);
+      await sleep(pauses.next(), signal).catch(() => undefined);
     }
-    await wait(seconds, signal).catch(() => undefined);
   }
 }
 
@@ -137,21 +154,6 @@ export class ChangeSignal {
       return Promise.race([woken, end]);
     });
     return this.#isSet;
-  }
-}
-
-export class Failures extends Listeners {
-  readonly #duties = new Set<string>();
-
-  get current(): ReadonlySet<string> {
-    return this.#duties;
-  }
-
-  set(duty: string, failed: boolean): void {
-    if (this.#duties.has(duty) === failed) return;
-    if (failed) this.#duties.add(duty);
-    else this.#duties.delete(duty);
-    this.notify();
   }
 }
 

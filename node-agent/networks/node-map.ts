@@ -7,11 +7,11 @@ import { isObject } from '../../model/json.ts';
 import { physnetResource } from '../../model/names.ts';
 import { type NetworkMap, NetworkMapError, networkMapFor, parseNetworkMap } from '../../model/networks/network-map.ts';
 import type { NodeNetworks } from '../../model/networks/reach.ts';
-import { everyTick, sleep } from '../../runtime/time.ts';
+import { sleep } from '../../runtime/time.ts';
 import { parseSaved, readBounded } from '../files/bounded-file.ts';
 import { parseBoundedYaml } from '../files/bounded-yaml.ts';
 import { type OnFileProblem, StateFile } from '../files/state-file.ts';
-import { watchDirectory } from '../files/watch-directory.ts';
+import { followFiles } from '../files/watch-directory.ts';
 import { ChangeSignal } from '../lifecycle/duty.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
 
@@ -50,8 +50,6 @@ const MAX_REASON_CHARACTERS = 300;
 /** Seconds between reads of the node's labels, where the map needs them, and until the first successful one. */
 const LABELS_SECONDS = 60;
 const LABELS_RETRY_SECONDS = 2;
-/** Seconds between reads of a map that cannot be read. */
-const RETRY_SECONDS = 10;
 
 const cellList = z.string().transform((text) => CpuSet.parse(text, MAX_CELL_ID));
 /** A zod record would drop a physnet with the name `__proto__`. */
@@ -99,18 +97,11 @@ export class NodeMap {
       this.#read(file);
       onMap();
     };
-    const onChange = (name: string | undefined) => {
-      // A mounted ConfigMap changes when the directory that the file's link leads through is renamed.
-      if (name === undefined || name === basename(file) || name.startsWith('..')) read();
-    };
-    watchDirectory({ path: dirname(file), signal, onChange, log });
-    // While the directory is missing, nothing else reads it.
-    read();
+    // A mounted ConfigMap changes when the directory that the file's link leads through is renamed.
+    const isFile = (name: string) => name === basename(file) || name.startsWith('..');
     // What cannot be read now causes no event when it can be read again.
-    const retry = () => {
-      if (this.#map instanceof Error) read();
-    };
-    signal.addEventListener('abort', everyTick(RETRY_SECONDS, retry), { once: true });
+    const isDue = () => this.#map instanceof Error;
+    followFiles({ directory: dirname(file), isFile, isDue, read, signal, log });
     this.#followLabels(onLabels, signal).catch(onFailure);
   }
 

@@ -63,3 +63,11 @@ function ask(
     }
   });
 }
+
+/** Asks a daemon once, over a connection of its own. @throws OvsdbError with the reason */
+export function askOnce(name: OvsDaemonName, socketPath: string, seconds: number, signal: AbortSignal) {
+  return underSignals([signal], undefined, (connected) => {
+    const connection = new OvsdbConnection({ socketPath, signal: connected, onNotification: () => undefined });
+    return connection.call(METHODS[name], [], seconds);
+  });
+}

@@ -7,11 +7,12 @@ import { everyTick } from '../../runtime/time.ts';
 import type { Assignments } from '../assignments/assignments.ts';
 import { FileLimitError, unlessMissing } from '../files/bounded-file.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
+import { Contention } from '../lifecycle/contention.ts';
 import { Guard, Throttle } from '../lifecycle/duty.ts';
 import type { AgentMessages } from '../telemetry/log-messages.ts';
 import { OvsProcesses, type OvsProcessesDeps } from './ovs-processes.ts';
 import { type AffinityProblem, foreignWriter, pollsOwned, textsOf } from './problems.ts';
-import { AffinityReporting, Contention, type ReportingDeps } from './reporting.ts';
+import { AffinityReporting, type ReportingDeps } from './reporting.ts';
 import { Targets, type TargetsDeps } from './targets.ts';
 
 interface OvsAffinityDeps extends OvsProcessesDeps, TargetsDeps, ReportingDeps {

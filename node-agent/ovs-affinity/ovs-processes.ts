@@ -1,7 +1,7 @@
 import type { OvsStatus } from '../../model/agent-status.ts';
 import { type CpuSet, unionOf } from '../../model/cpu-set.ts';
-import { few, PlumblineError } from '../../model/errors.ts';
-import { sleep } from '../../runtime/time.ts';
+import { few } from '../../model/errors.ts';
+import { untilLeft } from '../lifecycle/vacate.ts';
 import { DaemonFinder } from '../open-vswitch/daemons.ts';
 import { allowedOf } from '../processes/proc.ts';
 import { UnreadableError } from '../processes/readable.ts';
@@ -10,18 +10,7 @@ import { type AffinityProblem, noFreeCpu, notManaged, notReadable, recordPass, r
 import { type CpuTarget, type PassResult, ProcessAffinity, type ProcessAffinityDeps } from './process-affinity.ts';
 import { SavedMasks, type SavedMasksDeps } from './saved-masks.ts';
 
-/** Maximum seconds that a container's start waits for the threads to leave its CPUs. */
-const VACATE_DEADLINE_SECONDS = 2;
-const VACATE_POLL_SECONDS = 0.02;
-
 const MAX_NAMED_THREADS = 8;
-
-/** Threads stayed on CPUs for longer than a container's start may be delayed. */
-class VacateError extends PlumblineError {
-  constructor(cpus: CpuSet, staying: readonly string[]) {
-    super('vacate', `Open vSwitch does not leave CPUs ${cpus.brief}: ${staying.join(', ')}`);
-  }
-}
 
 export interface OvsProcessesDeps extends ProcessAffinityDeps, Pick<SavedMasksDeps, 'masksFile' | 'bootId' | 'log'> {
   readonly rundir: string;
@@ -206,17 +195,14 @@ export class OvsProcesses {
    * run on no others @throws VacateError after 2 s
    */
   async vacate(cpus: CpuSet, otherwise: CpuSet, signal?: AbortSignal): Promise<void> {
-    const started = performance.now();
-    for (;;) {
+    const { metrics, nowSeconds } = this.#deps;
+    const move = () => {
       this.#refresh();
       this.#save();
       const staying = this.#processAffinities.flatMap((processAffinity) => leave(processAffinity, cpus, otherwise));
-      if (this.#unreadable !== undefined) staying.push(this.#unreadable.text);
-      const seconds = (performance.now() - started) / 1000;
-      if (staying.length === 0) return this.#deps.metrics.vacateSeconds.observe(seconds);
-      if (seconds > VACATE_DEADLINE_SECONDS) throw new VacateError(cpus, staying);
-      await sleep(VACATE_POLL_SECONDS, signal);
-    }
+      return this.#unreadable === undefined ? staying : [...staying, this.#unreadable.text];
+    };
+    metrics.vacateSeconds.observe(await untilLeft(cpus, { subject: 'Open vSwitch does', move, nowSeconds }, signal));
   }
 
   /** Processes and threads as they are now, for display. @param target CPUs of ordinary threads */

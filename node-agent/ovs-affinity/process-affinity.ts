@@ -4,7 +4,8 @@ import type { ThreadAffinity } from '../../native/affinity.ts';
 import type { OvsProcess } from '../open-vswitch/daemons.ts';
 import type { Threads } from '../processes/proc.ts';
 import { UnreadableError, unlessUnreadable } from '../processes/readable.ts';
-import { type OriginalMasks, originalMaskOf, PmdFinder, type TargetOf, ThreadMover } from './thread-mover.ts';
+import { ThreadNames } from '../processes/thread-names.ts';
+import { type OriginalMasks, originalMaskOf, type TargetOf, ThreadMover } from './thread-mover.ts';
 
 /** Exactly `only`; or the current CPUs without `avoid`, and `otherwise` where none remain. */
 export type CpuTarget = { readonly only: CpuSet } | { readonly avoid: CpuSet; readonly otherwise: CpuSet };
@@ -47,6 +48,12 @@ interface ThreadSnapshot {
 const NO_PMD: ReadonlySet<number> = new Set();
 
 /**
+ * Poll mode drivers, which OVS pins itself: pmd-c<core>/id:<n>. Source: dp_netdev_configure_pmd and reload in
+ * lib/dpif-netdev.c of Open vSwitch.
+ */
+const PMD_NAME = /^pmd-c\d/;
+
+/**
  * Keeps the threads of one process on their CPUs, and restores their original masks.
  *
  * Owner: OvsProcesses, until the process has ended. Age: the threads are those of the last listing that succeeded. End:
@@ -56,8 +63,8 @@ export class ProcessAffinity {
   readonly process: OvsProcess;
   readonly #deps: ProcessAffinityDeps;
   readonly #threadMover: ThreadMover;
-  /** Only ovs-vswitchd has them; threads of ovsdb-server are ordinary, whatever their names. */
-  readonly #pmdFinder: PmdFinder | undefined;
+  /** Only ovs-vswitchd has poll mode drivers; threads of ovsdb-server are ordinary, whatever their names. */
+  readonly #names: ThreadNames | undefined;
   /** In monotonic seconds; undefined if its start is over, or never confines its main thread. */
   #startEndsAt: number | undefined;
   #originalMasks: OriginalMasks | undefined;
@@ -74,7 +81,7 @@ export class ProcessAffinity {
     this.#deps = deps;
     this.#threadMover = new ThreadMover(deps.affinity);
     if (name !== 'ovs-vswitchd' || role !== 'daemon') return;
-    this.#pmdFinder = new PmdFinder(pid, deps.threads, deps.nowSeconds);
+    this.#names = new ThreadNames(pid, deps.threads, deps.nowSeconds);
     this.#startEndsAt = deps.nowSeconds() + START_SECONDS;
   }
 
@@ -100,7 +107,9 @@ export class ProcessAffinity {
     this.#unreadable = undefined;
     this.#unlessUnreadable(() => {
       const tids = this.#deps.threads.list(this.process.pid);
-      listed = { tids, pmd: this.#pmdFinder?.find(tids) ?? NO_PMD };
+      const names = this.#names?.read(tids);
+      const pmd = names === undefined ? NO_PMD : tids.filter((tid) => PMD_NAME.test(names.get(tid)?.name ?? ''));
+      listed = { tids, pmd: new Set(pmd) };
     });
     return listed;
   }

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { CpuSet } from '../../model/cpu-set.ts';
-import { parseSaved } from '../files/bounded-file.ts';
+import { parseSavedInBoot } from '../files/bounded-file.ts';
 import { StateFile } from '../files/state-file.ts';
 import { OVS_DAEMONS, type OvsProcess } from '../open-vswitch/daemons.ts';
 import { hasEnded } from '../processes/proc.ts';
@@ -14,19 +14,17 @@ const cpus = z.string().transform((text) => CpuSet.parse(text));
 /** Maximum bytes. A thread whose mask differs from its main thread's takes about a hundred. */
 const MAX_MASKS_BYTES = 4 * 1024 * 1024;
 
-const schema = z.object({
-  bootId: z.string(),
-  processes: z.array(
-    z.object({
-      name: z.enum(OVS_DAEMONS),
-      role: z.enum(['daemon', 'monitor']),
-      pid: z.number().int().positive(),
-      start: z.number(),
-      main: cpus,
-      odd: z.array(z.object({ tid: z.number().int().positive(), start: z.number(), cpus })),
-    }),
-  ),
-});
+const savedProcess = z
+  .object({
+    name: z.enum(OVS_DAEMONS),
+    role: z.enum(['daemon', 'monitor']),
+    pid: z.number().int().positive(),
+    start: z.number(),
+    main: cpus,
+    odd: z.array(z.object({ tid: z.number().int().positive(), start: z.number(), cpus })),
+  })
+  .transform(({ main, odd, ...process }) => ({ ...process, originalMasks: { main, odd } }));
+const schema = z.object({ bootId: z.string(), processes: z.array(savedProcess) });
 
 interface SavedProcess extends OvsProcess {
   readonly originalMasks: OriginalMasks;
@@ -68,8 +66,11 @@ export class SavedMasks {
     this.#file = new StateFile<readonly SavedProcess[]>({
       path: deps.masksFile,
       maxBytes: MAX_MASKS_BYTES,
-      format: (processes) => formatted(deps.bootId, processes),
-      parse: (text) => parsed(deps.bootId, text),
+      format(saved) {
+        const processes = saved.map(({ originalMasks, ...process }) => ({ ...process, ...originalMasks }));
+        return JSON.stringify({ bootId: deps.bootId, processes });
+      },
+      parse: (text) => parseSavedInBoot(text, schema, deps.bootId)?.processes,
       merge: (saved, current) => saved ?? current,
       log: deps.log,
     });
@@ -188,22 +189,4 @@ export class SavedMasks {
 
 function isSame(a: OvsProcess, b: OvsProcess): boolean {
   return a.pid === b.pid && a.start === b.start;
-}
-
-function formatted(bootId: string, saved: readonly SavedProcess[]): string {
-  const processes = saved.map(({ name, role, pid, start, originalMasks: { main, odd } }) => ({
-    name,
-    role,
-    pid,
-    start,
-    main: main.toString(),
-    odd: odd.map((thread) => ({ ...thread, cpus: thread.cpus.toString() })),
-  }));
-  return JSON.stringify({ bootId, processes });
-}
-
-function parsed(bootId: string, text: string): readonly SavedProcess[] | undefined {
-  const saved = parseSaved(text, schema);
-  if (saved.bootId !== bootId) return undefined;
-  return saved.processes.map(({ main, odd, ...process }) => ({ ...process, originalMasks: { main, odd } }));
 }

@@ -1,6 +1,6 @@
 import type { CpuSet } from '../../model/cpu-set.ts';
 import { SyscallError, type ThreadAffinity } from '../../native/affinity.ts';
-import { allowedOf, type Threads } from '../processes/proc.ts';
+import { allowedOf } from '../processes/proc.ts';
 
 /** The kernel's answer to a target that it did not apply as requested: the request is not repeated. */
 interface Settled {
@@ -129,47 +129,5 @@ export class ThreadMover {
   refusalOf(tid: number): string | undefined {
     const answer = this.#settled.get(tid);
     return answer === undefined ? undefined : (answer.refused ?? 'clipped');
-  }
-}
-
-/** Seconds after which a thread's name is final: it inherits its parent's name and sets its own at once. */
-const NAME_FINAL_SECONDS = 1;
-
-/**
- * Finds the poll mode driver threads of an ovs-vswitchd, which OVS pins itself, by their names: pmd-c<core>/id:<n>.
- * Source: dp_netdev_configure_pmd and reload in lib/dpif-netdev.c of Open vSwitch.
- *
- * Owner: the listing of that process. Age: a name is read until it is final. End: with the thread.
- */
-export class PmdFinder {
-  readonly #pid: number;
-  readonly #threads: Pick<Threads, 'name'>;
-  readonly #nowSeconds: () => number;
-  readonly #observed = new Map<
-    number,
-    { readonly first: number; readonly isPmd: boolean; readonly isFinal: boolean }
-  >();
-
-  constructor(pid: number, threads: Pick<Threads, 'name'>, nowSeconds: () => number) {
-    this.#pid = pid;
-    this.#threads = threads;
-    this.#nowSeconds = nowSeconds;
-  }
-
-  /** @throws UnreadableError */
-  find(tids: readonly number[]): ReadonlySet<number> {
-    const alive = new Set(tids);
-    for (const tid of this.#observed.keys()) if (!alive.has(tid)) this.#observed.delete(tid);
-    const at = this.#nowSeconds();
-    return new Set(tids.filter((tid) => this.#isPmd(tid, at)));
-  }
-
-  #isPmd(tid: number, at: number): boolean {
-    const before = this.#observed.get(tid);
-    if (before?.isFinal === true) return before.isPmd;
-    const isPmd = /^pmd-c\d/.test(this.#threads.name(this.#pid, tid) ?? '');
-    const first = before?.first ?? at;
-    this.#observed.set(tid, { first, isPmd, isFinal: isPmd || at - first >= NAME_FINAL_SECONDS });
-    return isPmd;
   }
 }

@@ -36,7 +36,7 @@ export const AGENT_MESSAGES = {
     'waiting for the kubelet': 'start the kubelet, or mount its directory',
     'registering the device plugin failed; retrying': 'check the kubelet; pods with networks wait',
     'registration lost; registering again': 'nothing',
-    'reading the devices to advertise failed; keeping the last ones': 'read `err`',
+    'reading the devices to advertise failed; keeping the last ones': 'read `reason`',
     'querying the kubelet failed; keeping the last answer and retrying':
       'check the kubelet and the mount of its directory',
     'kubelet configuration unknown': 'do what `reason` says',

@@ -2,6 +2,7 @@ import type { CpuSet } from '../../model/cpu-set.ts';
 import { type QemuThreadRole, qemuThreadRole } from '../../model/launcher/qemu-threads.ts';
 import { SyscallError, type ThreadAffinity } from '../../native/affinity.ts';
 import { allowedOf, commOf, identityOf, startOf, type Threads } from '../processes/proc.ts';
+import { ThreadNames } from '../processes/thread-names.ts';
 
 export interface GuestThread {
   readonly tid: number;
@@ -21,22 +22,10 @@ export interface GuestParts {
 /** Facts about processes from /proc; undefined for one that has ended. `identity` is cheaper than `start`. */
 export const procProcesses = { name: commOf, start: (pid: number) => startOf(pid), identity: identityOf };
 
-/** Seconds after which a thread's name is final: it inherits its parent's name and sets its own at once. */
-const NAME_FINAL_SECONDS = 1;
 /** Maximum processes of a launcher that may be its QEMU: libvirt has one or two at a time. */
 const MAX_GUESTS = 4;
-/** Seconds within which a name is not read again: a guest that was just found is read once more. */
-const RECENT_SECONDS = 0.1;
 
 const ESRCH = 3;
-
-interface NamedThread {
-  readonly name: string;
-  readonly role: QemuThreadRole;
-  /** When it was found, and when its name was last read, in monotonic seconds. */
-  readonly first: number;
-  readonly read: number;
-}
 
 /**
  * libvirt also starts QEMU to query its capabilities, without vCPU threads: one with them has precedence.
@@ -68,7 +57,7 @@ export class QemuGuest {
   readonly #parts: GuestParts;
   /** Equal for the same process; it may change for the same process. */
   #identity: number | undefined;
-  readonly #namedThreads = new Map<number, NamedThread>();
+  readonly #names: ThreadNames;
   #isReady = false;
 
   constructor(pid: number, start: number, parts: GuestParts) {
@@ -76,6 +65,7 @@ export class QemuGuest {
     this.start = start;
     this.#parts = parts;
     this.#identity = parts.processes.identity(pid);
+    this.#names = new ThreadNames(pid, parts.threads, parts.nowSeconds);
   }
 
   /** Whether it had vCPU threads at the last check. */
@@ -109,31 +99,12 @@ export class QemuGuest {
 
   /** @throws UnreadableError */
   list(): GuestThread[] {
-    const at = this.#parts.nowSeconds();
-    const tids = this.#parts.threads.list(this.pid);
-    const named = this.#namedThreads;
-    if (named.size > tids.length) {
-      const alive = new Set(tids);
-      for (const tid of named.keys()) if (!alive.has(tid)) named.delete(tid);
-    }
-    const guestThreads = tids.flatMap((tid) => {
-      const thread = this.#nameOf(tid, at);
-      const allowed = thread && allowedOf(this.#parts.affinity, tid);
-      return allowed ? [{ tid, name: thread.name, role: thread.role, allowed }] : [];
+    const names = this.#names.read(this.#parts.threads.list(this.pid));
+    const guestThreads = [...names].flatMap(([tid, { name }]) => {
+      const allowed = allowedOf(this.#parts.affinity, tid);
+      return allowed ? [{ tid, name, role: qemuThreadRole(name), allowed }] : [];
     });
     this.#isReady = guestThreads.some(({ role }) => role.kind === 'vcpu');
     return guestThreads;
-  }
-
-  #nameOf(tid: number, at: number): NamedThread | undefined {
-    const before = this.#namedThreads.get(tid);
-    const isSettled =
-      before?.role.kind !== 'emulator' || at - before.first >= NAME_FINAL_SECONDS || at - before.read < RECENT_SECONDS;
-    if (before !== undefined && isSettled) return before;
-    const name = this.#parts.threads.name(this.pid, tid);
-    if (name === undefined) return undefined;
-    const thread = { name, role: qemuThreadRole(name), first: before?.first ?? at, read: at };
-    this.#namedThreads.set(tid, thread);
-    return thread;
   }
 }

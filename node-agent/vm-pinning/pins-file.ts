@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { parseSaved } from '../files/bounded-file.ts';
+import { parseSavedInBoot } from '../files/bounded-file.ts';
 import { type OnFileProblem, StateFile } from '../files/state-file.ts';
 import { hasEnded } from '../processes/proc.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
@@ -15,7 +15,10 @@ const pinnedGuest = z.object({
   start: z.number(),
   scope: z.enum(['vcpus', 'vm']),
 });
-const schema = z.object({ bootId: z.string(), guests: z.array(pinnedGuest) });
+const schema = z.object({
+  bootId: z.string(),
+  guests: z.array(pinnedGuest).transform((guests) => new Map(guests.map((guest) => [guest.podUID, guest]))),
+});
 
 type PinnedGuest = Readonly<z.infer<typeof pinnedGuest>>;
 export type PinnedScope = PinnedGuest['scope'];
@@ -48,10 +51,7 @@ export class PinRecord {
       path,
       maxBytes: MAX_BYTES,
       format: (guests) => JSON.stringify({ bootId, guests: [...guests.values()] }),
-      parse(text) {
-        const saved = parseSaved(text, schema);
-        return saved.bootId === bootId ? new Map(saved.guests.map((guest) => [guest.podUID, guest])) : undefined;
-      },
+      parse: (text) => parseSavedInBoot(text, schema, bootId)?.guests,
       merge: (saved = new Map(), recorded = new Map()) => new Map([...saved, ...recorded]),
       log,
       onProblem,

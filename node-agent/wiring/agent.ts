@@ -10,7 +10,7 @@ import { Durations } from '../../runtime/problem-log.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
 import { gateProgram } from '../gate/installer.ts';
 import { AgentLock } from '../lifecycle/agent-lock.ts';
-import { type DutyObserver, Failures, keepRunning, Problems } from '../lifecycle/duty.ts';
+import { type DutyObserver, keepRunning, Problems } from '../lifecycle/duty.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
 import { createAgentMetrics, LAG_PRECISION_MILLISECONDS } from '../telemetry/metrics.ts';
 import type { NodeAgentConfig } from './config.ts';
@@ -29,7 +29,7 @@ export async function createAgent(config: NodeAgentConfig, log: AgentLogger, pro
   const events = new ApiEventRecorder({ client, component: AGENT, host: nodeName, log, nowSeconds: monotonicSeconds });
   const registry = createRegistry(LAG_PRECISION_MILLISECONDS);
   const metrics = createAgentMetrics(registry);
-  const failures = new Failures();
+  const failures = new Problems();
   const { token, tokenFile } = access;
   const services = { nodeName, client, events, metrics, log };
   const settings = { config, token, tokenFile, gateProgram: gateProgram(program) };
@@ -47,15 +47,15 @@ export async function createAgent(config: NodeAgentConfig, log: AgentLogger, pro
       if (isRunning) waiting.delete(duty);
       else waiting.add(duty);
       const clear = () => {
-        if (waiting.has(duty) || !failures.current.has(duty)) return;
-        failures.set(duty, false);
+        if (waiting.has(duty) || !failures.current.includes(duty)) return;
+        failures.set(duty, undefined);
         log.info({ duty, ...failing.end(duty) }, 'recovered');
       };
-      if (isRunning && failures.current.has(duty)) setTimeout(clear, STEADY_SECONDS * 1000).unref();
+      if (isRunning && failures.current.includes(duty)) setTimeout(clear, STEADY_SECONDS * 1000).unref();
     },
     onFailure(duty) {
       metrics.dutyFailures.inc({ duty });
-      failures.set(duty, true);
+      failures.set(duty, duty);
       failing.begin(duty);
     },
   };
@@ -102,9 +102,9 @@ export async function createAgent(config: NodeAgentConfig, log: AgentLogger, pro
 }
 
 /** Why the agent is not ready: failed duties, CPUs whose owners are unknown, or launchers without news. */
-function notReady(waiting: ReadonlySet<string>, { assignments, vms }: AgentDuties): string | undefined {
+function notReady(waiting: ReadonlySet<string>, { assignments, launcherProblem }: AgentDuties): string | undefined {
   if (waiting.size > 0) return `waiting to restart failed duties: ${[...waiting].join(', ')}`;
   const view = assignments?.view();
-  if (view === undefined || view.free !== undefined) return vms?.problem();
+  if (view === undefined || view.free !== undefined) return launcherProblem?.();
   return `the CPU assignments are not known yet: ${view.problems.join('; ')}`;
 }

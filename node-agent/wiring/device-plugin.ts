@@ -1,13 +1,14 @@
 import { join } from 'node:path';
 import { createPodResourcesClient, POD_RESOURCES_SOCKET } from '../../kube/kubelet-api/pod-resources-client.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
+import { ProblemLog } from '../../runtime/problem-log.ts';
 import { AllocationChecker } from '../device-plugin/allocation-checker.ts';
 import { beforeStartCheck, type StartCheck } from '../device-plugin/before-start.ts';
 import { DevicePlugin } from '../device-plugin/device-plugin.ts';
 import { advertisedResources } from '../device-plugin/plugin-server.ts';
 import { DEFAULT_MAX_PODS } from '../host/kubelet-config.ts';
 import { readNode } from '../kube-objects/lease.ts';
-import { ChangeSignal } from '../lifecycle/duty.ts';
+import { ChangeSignal, repeat } from '../lifecycle/duty.ts';
 import type { AgentParts, HostParts } from './parts.ts';
 
 /** Maximum seconds that a container's start waits for the check: reading the pod and a vacate take three at most. */
@@ -74,20 +75,15 @@ export function createDevicePluginDuty(
       const changes = new ChangeSignal();
       const end = networks.subscribe(changes.set);
       const advertise = async () => {
-        while (!signal.aborted) {
-          changes.clear();
-          try {
-            const slots = networks.isComplete && ((await maxPods(signal)) ?? DEFAULT_MAX_PODS);
-            const { networks: nodeNetworks, down } = networks.view();
-            if (slots !== false) plugin.advertise(advertisedResources(nodeNetworks, slots, down));
-          } catch (err) {
-            log.warn({ err }, 'reading the devices to advertise failed; keeping the last ones');
-          }
-          await changes.wait(signal, CHECK_SECONDS);
-        }
+        const slots = networks.isComplete && ((await maxPods(signal)) ?? DEFAULT_MAX_PODS);
+        const { networks: nodeNetworks, down } = networks.view();
+        if (slots !== false) plugin.advertise(advertisedResources(nodeNetworks, slots, down));
+        return CHECK_SECONDS;
       };
+      const warning = 'reading the devices to advertise failed; keeping the last ones';
+      const rounds = { problems: new ProblemLog(log), warning, changes } as const;
       try {
-        await Promise.all([plugin.run(signal), advertise()]);
+        await Promise.all([plugin.run(signal), repeat(signal, advertise, rounds)]);
       } finally {
         end();
         podResources.close();

@@ -23,7 +23,13 @@ import { createInterruptDuties, createOvsDuty, createVmPinningDuty } from './thr
 export type AgentDuties = ReturnType<typeof createDuties>;
 
 /** The agent of a DPU follows no kubelet, and its Open vSwitch and VMs are not this machine's. */
-const WITHOUT_HOST = { assignments: undefined, ovs: undefined, vms: undefined, interference: undefined };
+const WITHOUT_HOST = {
+  assignments: undefined,
+  ovs: undefined,
+  vms: undefined,
+  launcherProblem: undefined,
+  interference: undefined,
+};
 
 export function createDuties(parts: AgentParts) {
   const lease = createDpuLeaseDuties(parts);
@@ -76,7 +82,8 @@ function hostDuties(parts: AgentParts) {
   const ovsDuty = mode === 'full' ? createOvsDuty(parts, sources) : undefined;
   const ovs = ovsDuty?.ovs;
   const ovsSilence = mode === 'full' ? new Problems() : undefined;
-  const vms = config.vmPinning === 'on' ? createVmPinningDuty(parts, { runs, assignments }) : undefined;
+  const vmDuty = config.vmPinning === 'on' ? createVmPinningDuty(parts, { runs, assignments }) : undefined;
+  const vms = vmDuty?.vms;
   const interrupts = createInterruptDuties(parts, { ...sources, ovs }, vms);
   const { moves, interference } = interrupts;
   const vacate = barrierOf([ovs, moves]);
@@ -103,9 +110,10 @@ function hostDuties(parts: AgentParts) {
     const run = (signal: AbortSignal) => askSwitch(config.ovsRundir, ovsSilence.set, signal);
     duties.push({ name: 'ovs-answers', run });
   }
-  if (vms !== undefined) duties.push({ name: 'vm-pinning', run: vms.run });
+  if (vmDuty !== undefined) duties.push({ name: 'vm-pinning', run: vmDuty.run });
   duties.push(...interrupts.duties);
-  return { duties, vacate, assignments, ovs, vms, interference: interrupts.status };
+  const { launcherProblem } = vmDuty ?? {};
+  return { duties, vacate, assignments, ovs, vms, launcherProblem, interference: interrupts.status };
 }
 
 /** One barrier for everything that leaves the CPUs of a container before it starts. */
@@ -164,7 +172,7 @@ export function createReportDuty(
         kubeletConfigProblems: problems,
         view: assignments.view(),
         // A report without networks would look like a node without any.
-        networks: networks.isComplete || failures.current.has('networks') ? view : undefined,
+        networks: networks.isComplete || failures.current.includes('networks') ? view : undefined,
         pmdCpus: ovs === undefined ? view.pmdCpus : view.pmdCpus.union(ovs.pmdCpus()),
         pinsVms: vms !== undefined,
         pinning: vms?.pinning() ?? [],
@@ -174,7 +182,7 @@ export function createReportDuty(
         ovsSilence: ovsSilence?.current,
         unsaved: unsaved.current,
         clockProblems: clock.problems(client.clockOffset?.() ?? 0),
-        failedDuties: [...failures.current].sort(),
+        failedDuties: failures.current,
       };
     },
   });

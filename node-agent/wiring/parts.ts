@@ -4,7 +4,7 @@ import type { RefusedStarts } from '../device-plugin/allocation-checker.ts';
 import type { KubeletConfigReading } from '../host/kubelet-config-reader.ts';
 import type { KubeletRuns } from '../host/kubelet-runs.ts';
 import type { Interference } from '../interrupts/interference.ts';
-import type { Failures, Problems, Services } from '../lifecycle/duty.ts';
+import type { Problems, Services } from '../lifecycle/duty.ts';
 import type { Networks } from '../networks/networks.ts';
 import type { OvsAffinity } from '../ovs-affinity/ovs-affinity.ts';
 import type { VmPinning } from '../vm-pinning/vm-pinning.ts';
@@ -17,7 +17,8 @@ export interface AgentParts extends Services {
   /** The file that contains it, if the kubeconfig names one. */
   readonly tokenFile: string | undefined;
   readonly gateProgram: string;
-  readonly failures: Failures;
+  /** The names of duties that have failed and not worked steadily since. */
+  readonly failures: Problems;
   /** State files that cannot be read or written, by path. */
   readonly unsaved: Problems;
 }

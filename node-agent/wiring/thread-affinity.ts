@@ -67,15 +67,10 @@ export function createOvsDuty(
 /** Interval of checks of the VMs' threads; each check corrects changes by other processes. */
 const VM_CHECK_INTERVAL_SECONDS = 1;
 
-export interface VmPinningDuty extends Pick<VmPinning, 'pinning' | 'guests' | 'subscribe' | 'status' | 'run'> {
-  /** Why launchers are not known any more: new VMs with masks stay paused. All else is read on the node, not watched. */
-  problem(): string | undefined;
-}
-
 export function createVmPinningDuty(
   parts: AgentParts,
   { runs, assignments }: Pick<HostSources, 'runs' | 'assignments'>,
-): VmPinningDuty {
+) {
   const { nodeName, config, log } = parts;
   const changes = new Listeners();
   const launchers = watchLaunchers({ ...parts, onChange: () => changes.notify() });
@@ -96,12 +91,10 @@ export function createVmPinningDuty(
     checkInterval: VM_CHECK_INTERVAL_SECONDS,
   });
   return {
-    pinning: () => vms.pinning(),
-    guests: () => vms.guests(),
-    subscribe: vms.subscribe,
-    status: vms.status,
-    problem: () => (launchers.synced ? cacheProblem({ launchers }, monotonicSeconds()) : undefined),
-    async run(signal) {
+    vms,
+    /** Why launchers are not known any more: new VMs with masks stay paused. All else is read on the node, not watched. */
+    launcherProblem: () => (launchers.synced ? cacheProblem({ launchers }, monotonicSeconds()) : undefined),
+    async run(signal: AbortSignal) {
       // The agent checks a mask against the CPUs of the host, which must be known first.
       await runs.read();
       await vms.run(signal);
@@ -113,7 +106,7 @@ export function createVmPinningDuty(
 export function createInterruptDuties(
   parts: AgentParts,
   { runs, assignments, networks, ovs }: Pick<HostParts, 'runs' | 'assignments' | 'networks' | 'ovs'>,
-  vms: Pick<VmPinningDuty, 'guests'> | undefined,
+  vms: Pick<VmPinning, 'guests'> | undefined,
 ) {
   const { config, nodeName, log } = parts;
   const { interrupts: mode, procRoot, sysfsRoot, etcRoot, irqbalanceRundir } = config;

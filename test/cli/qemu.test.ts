@@ -7,7 +7,7 @@ import { parseMask } from '../../model/cpu-mask/mask.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createAffinity } from '../../native/affinity.ts';
 import { connectQmp, QmpError } from '../../native/qmp.ts';
-import { FakeAffinity } from '../node-agent/vm-pinning/stage.ts';
+import { FakeAffinity } from '../native/affinity-stand-in.ts';
 import { root } from '../support/bundles.ts';
 import { tempDirectories } from '../support/files.ts';
 import { needs, skipWithout } from '../support/parts.ts';

@@ -1,28 +1,20 @@
 import assert from 'node:assert/strict';
-import { EVERY_CPU, SyscallError, type ThreadAffinity } from '../../native/affinity.ts';
+import { CpuSet } from '../../model/cpu-set.ts';
+import { EVERY_CPU } from '../../native/affinity.ts';
 import { moveThreads, pinThreads, type ThreadPin } from '../../native/pin-threads.ts';
+import { FakeAffinity } from './affinity-stand-in.ts';
 
-const ESRCH = 3;
-const EPERM = 1;
 const FIRST = Uint32Array.of(1);
-const SECOND = Uint32Array.of(2);
+const FIRST_AND_THIRD = Uint32Array.of(5);
 const BOTH = Uint32Array.of(3);
 
 /** Threads 1 and 2 may use both CPUs, 9 cannot be moved, and 404 has ended. The cpuset of 2 allows `allowed`. */
 function threadsWith(allowed = BOTH) {
-  const masks = new Map<number, Uint32Array>([1, 2, 9].map((tid) => [tid, BOTH]));
-  const affinity: ThreadAffinity = {
-    get(tid) {
-      const mask = masks.get(tid);
-      if (mask === undefined) throw new SyscallError('sched_getaffinity', tid, ESRCH);
-      return tid === 2 ? mask.map((word, i) => word & (allowed[i] ?? 0)) : mask;
-    },
-    set(tid, words) {
-      if (tid === 9 || !masks.has(tid)) throw new SyscallError('sched_setaffinity', tid, tid === 9 ? EPERM : ESRCH);
-      masks.set(tid, words);
-    },
-  };
-  const where = () => [1, 2].map((tid) => masks.get(tid)?.[0]);
+  const affinity = new FakeAffinity();
+  for (const tid of [1, 2, 9]) affinity.masks.set(tid, CpuSet.fromWords(BOTH));
+  affinity.cpusetOf = (tid) => (tid === 2 ? CpuSet.fromWords(allowed) : undefined);
+  affinity.forbidden.add(9);
+  const where = () => [1, 2].map((tid) => affinity.masks.get(tid)?.toWords(1)[0]);
   return { affinity, where };
 }
 
@@ -65,7 +57,7 @@ describe('threads that are pinned together', () => {
 describe('threads that are moved one by one', () => {
   it('are those that the kernel moves; ended ones are in neither list', () => {
     const { affinity, where } = threadsWith(FIRST);
-    assert.deepEqual(moveThreads(affinity, [1, 2, 9, 404], SECOND), { there: [1], left: [2, 9] });
-    assert.deepEqual(where(), [2, 2]);
+    assert.deepEqual(moveThreads(affinity, [1, 2, 9, 404], FIRST_AND_THIRD), { there: [1], left: [2, 9] });
+    assert.deepEqual(where(), [5, 5]);
   });
 });

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import type { EventTarget, EventText } from '../../kube/events.ts';
 import type { PodResources } from '../../kube/kubelet-api/gen/pod-resources.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY, PLACEMENT_ANNOTATION } from '../../model/names.ts';
@@ -13,7 +12,7 @@ import type { BeforeStart } from '../../node-agent/device-plugin/plugin-server.t
 import { silent } from '../support/logger.ts';
 import { podResourcesOf } from '../support/pod-resources.ts';
 import { createFakeApi, type FakeApi } from './api-stand-in.ts';
-import { twoCells as host, recordingLogger, set, testMetrics } from './support.ts';
+import { twoCells as host, recordingEvents, recordingLogger, set, testMetrics } from './support.ts';
 
 const PHYSNET = 'physnet.plumbline.dev/physnet1';
 const TUNNEL = 'plumbline.dev/tunnel';
@@ -52,7 +51,7 @@ describe('an allocation', () => {
 
 describe('allocation checks against pods of the API server', () => {
   let api: FakeApi;
-  let notified: { target: EventTarget; event: EventText }[];
+  let recorded: ReturnType<typeof recordingEvents>;
   let reads: string[];
   let refusals: RefusedStarts;
   const holder = { namespace: 'ns', podName: 'vm', container: 'compute', cpus: set('2-5') };
@@ -60,7 +59,7 @@ describe('allocation checks against pods of the API server', () => {
 
   beforeEach(() => {
     api = createFakeApi('worker-1');
-    notified = [];
+    recorded = recordingEvents();
     reads = [];
     refusals = new RefusedStarts(() => 0);
   });
@@ -71,7 +70,7 @@ describe('allocation checks against pods of the API server', () => {
     };
     const checker = new AllocationChecker({
       client: { ...api.client, get },
-      events: { record: (target, event) => void notified.push({ target, event }), flush: async () => {} },
+      events: recorded.recorder,
       ...{ policy, refusals, log: silent, metrics: testMetrics() },
     });
     return checker.check({ ...request, ...change }, new AbortController().signal);
@@ -83,15 +82,14 @@ describe('allocation checks against pods of the API server', () => {
     });
   it('grants a good allocation without a request to the API server', async () => {
     assert.equal(await check({ holder: { ...holder, cpus: set('4-5') } }), undefined);
-    assert.deepEqual([reads, notified], [[], []]);
+    assert.deepEqual([reads, recorded.events], [[], []]);
   });
 
   it('refuses a wrong allocation, with an Event on the pod', async () => {
     pod();
     assert.match((await check()) ?? '', /physnet physnet1 is on NUMA node 1, the kubelet gave CPUs 2-5/);
-    assert.deepEqual(notified[0]?.target, { apiVersion: 'v1', kind: 'Pod', name: 'vm', namespace: 'ns', uid: 'u1' });
-    const { type, reason, message } = notified[0]!.event;
-    assert.deepEqual([type, reason], ['Warning', 'NetworkElsewhere']);
+    const { about, type, reason, message } = recorded.events[0]!;
+    assert.deepEqual([about, type, reason], ['v1 Pod ns/vm u1', 'Warning', 'NetworkElsewhere']);
     assert.match(message, /container compute: .*; it does not start/);
     const [refusal] = refusals.current();
     assert.deepEqual([refusal?.podUID, refusal?.namespace, refusal?.podName], ['u1', 'ns', 'vm']);
@@ -100,7 +98,7 @@ describe('allocation checks against pods of the API server', () => {
   it('only records an Event with policy warn', async () => {
     pod();
     assert.equal(await check({}, 'warn'), undefined);
-    assert.match(notified[0]?.event.message ?? '', /it starts anyway/);
+    assert.match(recorded.events[0]?.message ?? '', /it starts anyway/);
     assert.deepEqual(refusals.current(), []);
   });
 

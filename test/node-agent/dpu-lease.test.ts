@@ -12,7 +12,6 @@ import { bootId } from '../../node-agent/processes/proc.ts';
 import { createFakeApi, type FakeApi } from './api-stand-in.ts';
 import {
   messagesOf,
-  outcomesOf,
   recordingLogger,
   startStandIn,
   tempDirectories,
@@ -20,6 +19,7 @@ import {
   turns,
   useDuties,
   useVirtualClock,
+  valuesOf,
 } from './support.ts';
 
 const LEASE = { namespace: 'ns', name: 'dpu' };
@@ -82,7 +82,7 @@ describe('the renewals of a DPU, round by round', () => {
     assert.ok((patched[0] ?? '') > '2026-01-01T00:01:05', patched[0]);
     assert.deepEqual([...patched].sort(), patched);
     assert.deepEqual(messagesOf(logged), ['30 renewing the DPU lease']);
-    assert.deepEqual(await outcomesOf(metrics.dpuRenewals), { renewed: 3 });
+    assert.deepEqual(await valuesOf(metrics.dpuRenewals), { renewed: 3 });
   });
 
   it('stops renewing while the DPU is unhealthy, with the reason in the log', async () => {
@@ -93,7 +93,7 @@ describe('the renewals of a DPU, round by round', () => {
     assert.deepEqual(messagesOf(logged)[1], '40 renewing the DPU lease failed');
     assert.equal(logged.lines[1]?.['reason'], 'not renewed because the DPU is not healthy: no answer');
     assert.equal(patched.length, 2);
-    assert.deepEqual(await outcomesOf(metrics.dpuRenewals), { renewed: 2, withheld: 3 });
+    assert.deepEqual(await valuesOf(metrics.dpuRenewals), { renewed: 2, withheld: 3 });
   });
 
   it('logs a missing Lease and any other failure with separate messages', async () => {
@@ -105,7 +105,7 @@ describe('the renewals of a DPU, round by round', () => {
     assert.deepEqual(more, []);
     assert.match(missing, /^the lease does not exist yet; the agent on the host creates it/);
     assert.match(other, /not yours/);
-    assert.deepEqual(await outcomesOf(metrics.dpuRenewals), { renewed: 1, failed: 3 });
+    assert.deepEqual(await valuesOf(metrics.dpuRenewals), { renewed: 1, failed: 3 });
   });
 });
 
@@ -198,7 +198,10 @@ function startAnswering(path: string, hung = false) {
   rmSync(path, { force: true });
   const server = createServer((socket) => {
     socket.on('error', () => socket.destroy());
-    socket.on('data', () => hung || socket.write('{"id":0,"result":{},"error":null}'));
+    socket.on('data', (chunk) => {
+      const { id } = JSON.parse(chunk.toString()) as { id: number };
+      if (!hung) socket.write(JSON.stringify({ id, result: {}, error: null }));
+    });
   });
   return server.listen(path).unref();
 }
@@ -213,10 +216,13 @@ describe('the health of a DPU’s Open vSwitch', () => {
     const vswitchd = await startStandIn('ovs-vswitchd', 0, join(rundir, 'ovs-vswitchd.pid'));
     assert.match((await probe(stop.signal)) ?? '', /ovsdb-server.pid/);
     const ovsdb = await startStandIn('ovsdb-server', 0, join(rundir, 'ovsdb-server.pid'));
-    assert.match((await probe(stop.signal)) ?? '', /ovsdb-server does not answer on .*db\.sock.*ENOENT/);
+    assert.match((await probe(stop.signal)) ?? '', /ovsdb-server does not answer: .*db\.sock.*ENOENT/);
     const hung = startAnswering(join(rundir, 'db.sock'), true);
     const control = startAnswering(join(rundir, `ovs-vswitchd.${vswitchd.pid}.ctl`));
-    assert.equal(await probe(stop.signal), `ovsdb-server does not answer on ${rundir}/db.sock: no answer in 0.3 s`);
+    assert.equal(
+      await probe(stop.signal),
+      `ovsdb-server does not answer: ${rundir}/db.sock: no answer to echo in 0.3 s`,
+    );
     hung.close();
     const database = startAnswering(join(rundir, 'db.sock'));
     assert.equal(await probe(stop.signal), undefined);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { existsSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { mock } from 'node:test';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { NetworkMapError } from '../../model/networks/network-map.ts';
@@ -14,7 +14,6 @@ import { createSysfsTree, type SysfsTree } from '../hardware/sysfs-fixture.ts';
 import {
   eventually,
   twoCells as host,
-  messagesOf,
   recordingLogger,
   replaceFile,
   set,
@@ -92,37 +91,11 @@ describe('the last good network map', () => {
     assert.deepEqual([...(override?.physnets ?? [])].map(String).sort(), ['__proto__,1', 'b,', 'constructor,0']);
   });
 
-  it('stays in use if it cannot be saved, with one log line, and is saved as soon as it can be', () => {
-    mock.timers.enable({ apis: ['setTimeout'] });
-    try {
-      writeFileSync(dirname(path), 'no directory');
-      for (let i = 0; i < 2; i++) assert.deepEqual(used('tunnel: {numaNodes: [1]}'), ['1', undefined, false]);
-      assert.deepEqual(used(TORN), ['1', 'InvalidMap', true]);
-      assert.deepEqual(messagesOf(logged), ['40 writing a state file failed; retrying']);
-      rmSync(dirname(path));
-      mock.timers.tick(30_000);
-      assert.equal(saved(), '{"networks":{"physnets":{},"tunnel":"1"}}');
-    } finally {
-      mock.timers.reset();
-    }
-  });
-
   it('stays in use until the labels of the node are read, if the map selects by labels', () => {
     const selecting = '- {nodeSelector: {rack: a}, tunnel: {numaNodes: [0]}}';
     assert.deepEqual(used(selecting), [undefined, 'NodeUnknown', false]);
     used('tunnel: {numaNodes: [1]}');
     assert.deepEqual(used(selecting), ['1', 'NodeUnknown', true]);
-  });
-
-  it('is lost with a file that is torn, foreign or of a later version, which is kept', () => {
-    for (const text of ['', '[]', '{"networks":{"physnets":{"a":"x"}}}', '{'.repeat(100_000), '{"format":2}']) {
-      mkdirSync(dirname(path), { recursive: true });
-      writeFileSync(path, text);
-      map = createMap();
-      assert.deepEqual(used(TORN), FAULTY, text.slice(0, 40));
-      assert.equal(saved(), undefined);
-      assert.ok(existsSync(String(logged.lines.at(-1)?.['keptAs'])));
-    }
   });
 });
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { createConnection } from 'node:net';
 import { join } from 'node:path';
@@ -8,10 +8,10 @@ import { endsWithUs } from '../support/children.ts';
 import { startDaemonProcess } from '../support/daemon-process.ts';
 import { needs } from '../support/parts.ts';
 import { shippedNodeOptions } from '../support/shipped.ts';
+import { createOvsDatabase } from './ovs-stage.ts';
 import { eventually, isListening, tempDirectories } from './support.ts';
 import { writeKubeconfig } from './wiring/agent-stage.ts';
 
-const SCHEMA = '/usr/share/openvswitch/vswitch.ovsschema';
 /** The limit of the manifest. */
 const LIMIT_KILOBYTES = 160 * 1024;
 /** Operations of one transaction. */
@@ -30,13 +30,11 @@ describe('an agent whose Open vSwitch has tens of thousands of rows', function (
   beforeEach(async () => {
     directory = temp();
     const run = join(directory, 'var/run/openvswitch');
-    for (const path of [run, join(directory, 'var/lib/kubelet')]) mkdirSync(path, { recursive: true });
+    mkdirSync(join(directory, 'var/lib/kubelet'), { recursive: true });
     symlinkSync('/sys', join(directory, 'sys'));
-    socketPath = join(run, 'db.sock');
-    const env = { ...process.env, OVS_RUNDIR: run, OVS_DBDIR: run, OVS_LOGDIR: run, OVS_SYSCONFDIR: run };
-    execFileSync('ovsdb-tool', ['create', join(run, 'conf.db'), SCHEMA], { env });
-    const remote = `--remote=punix:${socketPath}`;
-    start('ovsdb-server', [join(run, 'conf.db'), remote, '--pidfile', '-vconsole:off', '-vsyslog:off'], env);
+    const { env, socket, serverArguments } = createOvsDatabase(run);
+    socketPath = socket;
+    start('ovsdb-server', [...serverArguments, '--pidfile', '-vconsole:off', '-vsyslog:off'], env);
     await eventually(() => isListening(socketPath), 'ovsdb-server listens');
   });
   afterEach(() => {

@@ -16,18 +16,16 @@ import { needs, skipFor, skipWithout } from '../support/parts.ts';
 import { askAgent } from '../support/run-command.ts';
 import { DAEMONS, type MonitoredOvs, startMonitoredOvs } from './ovs-affinity/monitored-ovs-stage.ts';
 import { makePodCgroup, watchMasks } from './ovs-affinity/real-stage.ts';
+import { all, countingAffinity, cpus, first, machine, ovsParts, rest } from './ovs-affinity/stage.ts';
 import {
-  all,
-  countingAffinity,
-  cpus,
-  first,
-  machine,
-  ovsParts,
+  allowedLists,
+  eventually,
   recordingEvents,
-  rest,
   settableView,
-} from './ovs-affinity/stage.ts';
-import { allowedLists, eventually, startStandIn, tempDirectories, testMetrics } from './support.ts';
+  startStandIn,
+  tempDirectories,
+  testMetrics,
+} from './support.ts';
 
 describe('a real Open vSwitch under --monitor', function () {
   this.timeout(300_000);

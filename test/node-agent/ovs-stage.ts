@@ -8,20 +8,26 @@ const SCHEMA = '/usr/share/openvswitch/vswitch.ovsschema';
 
 export type RealOvs = Awaited<ReturnType<typeof startRealOvs>>;
 
-/** Starts its own Open vSwitch below the directory, on the userspace datapath. It does not touch the host's. */
-export async function startRealOvs(directory: string) {
-  const rundir = join(directory, 'ovs');
-  mkdirSync(rundir);
+/** Creates a directory with the database of an Open vSwitch; `env` makes its programs use it instead of the host's. */
+export function createOvsDatabase(rundir: string) {
+  mkdirSync(rundir, { recursive: true });
   const database = join(rundir, 'conf.db');
   const socket = join(rundir, 'db.sock');
   const env = { ...process.env, OVS_RUNDIR: rundir, OVS_DBDIR: rundir, OVS_LOGDIR: rundir, OVS_SYSCONFDIR: rundir };
+  execFileSync('ovsdb-tool', ['create', database, SCHEMA], { env });
+  return { env, socket, serverArguments: [database, `--remote=punix:${socket}`] };
+}
+
+/** Starts its own Open vSwitch below the directory, on the userspace datapath. It does not touch the host's. */
+export async function startRealOvs(directory: string) {
+  const rundir = join(directory, 'ovs');
+  const { env, socket, serverArguments } = createOvsDatabase(rundir);
   const start = (program: string, ...args: string[]) =>
     spawn(program, [...args, '--pidfile', '-vconsole:off', '-vsyslog:off'], { env, stdio: 'ignore' });
   const vsctl = (...args: string[]) =>
     execFileSync('ovs-vsctl', [`--db=unix:${socket}`, ...args], { env, encoding: 'utf8' });
 
-  execFileSync('ovsdb-tool', ['create', database, SCHEMA], { env });
-  const ovsdb = start('ovsdb-server', database, `--remote=punix:${socket}`);
+  const ovsdb = start('ovsdb-server', ...serverArguments);
   await eventually(() => isListening(socket), 'ovsdb-server listens');
   vsctl('--no-wait', 'init');
   const vswitchd = start('ovs-vswitchd', `unix:${socket}`);

@@ -5,23 +5,22 @@ import type { NodeTopology } from '../../kube/node-topology.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createMergePatch } from '../../model/json.ts';
 import { type NodeIdentity, readNode } from '../../node-agent/kube-objects/lease.ts';
-import { repeat } from '../../node-agent/lifecycle/duty.ts';
 import { AgentLease } from '../../node-agent/report/agent-lease.ts';
 import { Report } from '../../node-agent/report/report.ts';
 import { buildStatus, type ReportInputs } from '../../node-agent/report/status.ts';
 import { TopologyStore } from '../../node-agent/report/topology-store.ts';
-import { monotonicSeconds } from '../../runtime/time.ts';
+import { monotonicSeconds, sleep } from '../../runtime/time.ts';
 import { createFakeApi, type FakeApi, mergePatched } from './api-stand-in.ts';
 import { inputs, knownView, runWith } from './report/inputs-fixture.ts';
 import {
   eventually,
   messagesOf,
-  outcomesOf,
   recordingLogger,
   testMetrics,
   turns,
   useDuties,
   useVirtualClock,
+  valuesOf,
 } from './support.ts';
 
 const NODE = 'worker-1';
@@ -113,15 +112,15 @@ describe('publishing the report', () => {
     run();
     await reservedIs('0');
     await eventually(() => logged.said('published node topology'), 'said');
-    assert.deepEqual(await outcomesOf(metrics.reportWrites), { written: 1 });
+    assert.deepEqual(await valuesOf(metrics.reportWrites), { written: 1 });
     api.failing = true;
     reserve('0-1');
-    await eventually(async () => ((await outcomesOf(metrics.reportWrites))['failed'] ?? 0) > 0, 'a failure');
+    await eventually(async () => ((await valuesOf(metrics.reportWrites))['failed'] ?? 0) > 0, 'a failure');
     api.failing = false;
     await reservedIs('0-1');
     await eventually(() => logged.said('recovered'), 'recovered');
     assert.ok(logged.said('publishing the node topology failed; retrying'));
-    assert.equal((await outcomesOf(metrics.reportWrites))['written'], 2);
+    assert.equal((await valuesOf(metrics.reportWrites))['written'], 2);
   });
 
   const leaseTime = () =>
@@ -284,7 +283,10 @@ describe('the agent’s Lease, renewal by renewal', () => {
       if (await lease.renew(signal)) created++;
       return Math.max(0, lease.dueAt - monotonicSeconds());
     };
-    start({ run: (signal) => repeat(signal, renew, (error) => assert.fail(String(error))) });
+    const run = async (signal: AbortSignal) => {
+      while (!signal.aborted) await sleep(await renew(signal), signal).catch(() => undefined);
+    };
+    start({ run });
     await turns();
   };
   const spec = () => api.objects.get(`${LEASES}/${NAME}`)?.['spec'];
@@ -303,18 +305,18 @@ describe('the agent’s Lease, renewal by renewal', () => {
     await clock.pass(10);
     assert.deepEqual(api.writes.slice(length), [`PATCH ${LEASES}/${NAME}`, `PATCH ${LEASES}/${NAME}`]);
     assert.deepEqual(spec(), { ...first, renewTime: '2026-01-01T00:00:00.000002Z' });
-    assert.deepEqual([created, await outcomesOf(metrics.heartbeats), logged.lines], [1, { renewed: 3 }, []]);
+    assert.deepEqual([created, await valuesOf(metrics.heartbeats), logged.lines], [1, { renewed: 3 }, []]);
   });
 
   it('counts each failure and renews afterwards', async () => {
     api.failing = true;
     await run();
     await clock.pass(10);
-    assert.deepEqual(await outcomesOf(metrics.heartbeats), { failed: 2 });
+    assert.deepEqual(await valuesOf(metrics.heartbeats), { failed: 2 });
     assert.deepEqual([...new Set(api.writes)], [`PATCH ${LEASES}/${NAME}`], 'only a missing Lease is created');
     api.failing = false;
     await clock.pass(10);
-    assert.deepEqual(await outcomesOf(metrics.heartbeats), { failed: 2, renewed: 1 });
+    assert.deepEqual(await valuesOf(metrics.heartbeats), { failed: 2, renewed: 1 });
     assert.deepEqual(messagesOf(logged), ['40 renewing the agent’s Lease failed; retrying', '30 recovered']);
   });
 

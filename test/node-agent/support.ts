@@ -4,9 +4,11 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { createConnection } from 'node:net';
 import { mock } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import type { Counter } from 'prom-client';
+import type { Counter, Gauge } from 'prom-client';
+import type { EventRecorder, EventText } from '../../kube/events.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createHost } from '../../model/host.ts';
+import { type AssignmentsView, UNKNOWN_VIEW } from '../../node-agent/assignments/view.ts';
 import { createAgentMetrics } from '../../node-agent/telemetry/metrics.ts';
 import { Registry } from '../../runtime/metrics.ts';
 import { recordingLogger } from '../support/logger.ts';
@@ -29,9 +31,9 @@ export const isListening = (socketPath: string) =>
     });
   });
 
-/** The values of a counter by its label `outcome`. */
-export const outcomesOf = async (counter: Pick<Counter, 'get'>) =>
-  Object.fromEntries((await counter.get()).values.map(({ labels, value }) => [labels['outcome'], value]));
+/** The values of a metric by those of its labels: `irq,EINVAL`. */
+export const valuesOf = async (metric: Pick<Counter | Gauge, 'get'>): Promise<Record<string, number>> =>
+  Object.fromEntries((await metric.get()).values.map(({ labels, value }) => [Object.values(labels).join(), value]));
 
 /** Level and message of each line: `40 recovered`. */
 export const messagesOf = ({ lines }: Pick<ReturnType<typeof recordingLogger>, 'lines'>) =>
@@ -93,6 +95,39 @@ export const TWO_CELLS = {
   cores: ['0-1', '2-3', '4-5', '6-7'],
 };
 export const twoCells = createHost(TWO_CELLS);
+
+/** A view of assignments that a test controls. */
+export function settableView(initial: Partial<AssignmentsView> = {}) {
+  let view: AssignmentsView = { ...UNKNOWN_VIEW, problems: [], holds: [], ...initial };
+  const listeners = new Set<(view: AssignmentsView, at: number) => void>();
+  return {
+    view: () => view,
+    subscribe(listener: (view: AssignmentsView, at: number) => void) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    set(next: Partial<AssignmentsView>) {
+      view = { ...view, ...next };
+      for (const listener of listeners) listener(view, performance.now());
+    },
+    /** Free CPUs as a list, or undefined if unknown; and the owned CPUs. */
+    free(text: string | undefined, owned = '') {
+      this.set({ free: text === undefined ? undefined : set(text), owned: set(owned) });
+    },
+  };
+}
+
+/** Takes Events; `about` names the object with its uid. */
+export function recordingEvents() {
+  const events: (EventText & { readonly about: string })[] = [];
+  const recorder: EventRecorder = {
+    record({ apiVersion, kind, namespace, name, uid }, event) {
+      events.push({ about: `${apiVersion} ${kind} ${namespace}/${name} ${uid}`, ...event });
+    },
+    flush: async () => {},
+  };
+  return { events, recorder };
+}
 
 export interface StandIn {
   readonly pid: number;

@@ -5,7 +5,7 @@ import type { KubeClient } from '../../kube/client.ts';
 import type { NodeTopology } from '../../kube/node-topology.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { observedLease } from '../../node-agent/gate/state-file.ts';
-import { Failures, Problems } from '../../node-agent/lifecycle/duty.ts';
+import { Problems } from '../../node-agent/lifecycle/duty.ts';
 import { bootId, machineSeconds } from '../../node-agent/processes/proc.ts';
 import { type NodeAgentConfig, parseNodeAgentConfig } from '../../node-agent/wiring/config.ts';
 import { createDpuLeaseDuties, createGateDuties, stateOf } from '../../node-agent/wiring/dpu.ts';
@@ -16,9 +16,18 @@ import { ConfigError } from '../../runtime/config.ts';
 import { GATED, PASS, useGate } from '../native/gate-stage.ts';
 import { needs, skipWithout } from '../support/parts.ts';
 import { createFakeApi } from './api-stand-in.ts';
-import { machine, rest, settableView } from './ovs-affinity/stage.ts';
+import { machine, rest } from './ovs-affinity/stage.ts';
 import { inputs, knownView, networks } from './report/inputs-fixture.ts';
-import { eventually, recordingLogger, tempDirectories, testMetrics, turns, useDuties, writeTree } from './support.ts';
+import {
+  eventually,
+  recordingLogger,
+  settableView,
+  tempDirectories,
+  testMetrics,
+  turns,
+  useDuties,
+  writeTree,
+} from './support.ts';
 import { placesIn } from './wiring/agent-stage.ts';
 
 const temp = tempDirectories();
@@ -42,7 +51,7 @@ function partsOf(
     token: () => undefined,
     tokenFile: undefined,
     gateProgram: 'none',
-    failures: new Failures(),
+    failures: new Problems(),
     unsaved: new Problems(),
     ...changes,
   };
@@ -272,7 +281,7 @@ describe('the agent’s report duty', () => {
         return () => {};
       },
     };
-    const failures = { ...still, current: new Set(['assignments']) };
+    const failures = { ...still, current: ['assignments'] };
     const parts = { client: api.client, nodeName: 'n', failures, unsaved: new Problems(), log, metrics: testMetrics() };
     const host = {
       runs: { ...still, run: inputs.run, mode: 'current', kernel: undefined, check() {} },
@@ -288,7 +297,7 @@ describe('the agent’s report duty', () => {
     const published = () => (api.objects.get(PATH) as unknown as NodeTopology | undefined)?.status;
     await eventually(() => api.objects.has(PATH), 'the object');
     assert.equal(published(), undefined, 'networks that are not read yet are not none');
-    failures.current.add('networks');
+    failures.current.push('networks');
     changed();
     await eventually(() => published() !== undefined, 'it is published');
     const { reserved, pmdCPUs, assignments, conditions = [] } = published()!;

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import type { EventTarget, EventText } from '../../../kube/events.ts';
 import type { PodResources } from '../../../kube/kubelet-api/gen/pod-resources.ts';
 import { PLACEMENT_ANNOTATION } from '../../../model/names.ts';
 import type { NodeNetworks } from '../../../model/networks/reach.ts';
@@ -8,7 +7,16 @@ import { UNKNOWN_NETWORKS } from '../../../node-agent/networks/combine.ts';
 import { podResourcesOf } from '../../support/pod-resources.ts';
 import { vmiOwner } from '../../support/vmi-owner.ts';
 import { createFakeApi, type FakeApi } from '../api-stand-in.ts';
-import { eventually, twoCells as host, messagesOf, recordingLogger, set, turns, useDuties } from '../support.ts';
+import {
+  eventually,
+  twoCells as host,
+  messagesOf,
+  recordingEvents,
+  recordingLogger,
+  set,
+  turns,
+  useDuties,
+} from '../support.ts';
 
 const EAST = 'physnet.plumbline.dev/east';
 const physnets = (cells: Record<string, string>, tunnel?: string): NodeNetworks => ({
@@ -25,7 +33,7 @@ describe('networks that move while pods run', () => {
   let failing: boolean;
   let isComplete: boolean;
   let logged: ReturnType<typeof recordingLogger>;
-  let notified: { target: EventTarget; event: EventText }[];
+  let notified: ReturnType<typeof recordingEvents>['events'];
   let api: FakeApi;
 
   const holding = (name: string, cpus: string, resource = EAST): PodResources => {
@@ -42,7 +50,9 @@ describe('networks that move while pods run', () => {
   beforeEach(() => {
     now = physnets({ east: '0' }, '0');
     pods = [holding('vm', '2-3')];
-    [lists, failing, isComplete, notified] = [0, false, true, []];
+    [lists, failing, isComplete] = [0, false, true];
+    const { events, recorder } = recordingEvents();
+    notified = events;
     logged = recordingLogger();
     api = createFakeApi('worker-1');
     const list = async () => {
@@ -64,7 +74,7 @@ describe('networks that move while pods run', () => {
       host: async () => host,
       podResources: () => ({ list, close: () => undefined }),
       client: api.client,
-      events: { record: (target, event) => void notified.push({ target, event }), flush: async () => undefined },
+      events: recorder,
       log: logged.log,
     });
     start(duty);
@@ -84,9 +94,9 @@ describe('networks that move while pods run', () => {
     store('vm', { labels: { 'kubevirt.io': 'virt-launcher' }, ownerReferences: [vmiOwner('firewall', 'v1')] });
     change(physnets({ east: '1' }, '0'));
     await eventually(() => notified.length === 2, 'both Events');
-    const targets = notified.map(({ target: { kind, name, namespace, uid } }) => `${kind} ${namespace}/${name} ${uid}`);
-    assert.deepEqual(targets, ['Pod ns/vm uid-vm', 'VirtualMachineInstance ns/firewall v1']);
-    const { type, reason, message } = notified[0]!.event;
+    const objects = notified.map(({ about }) => about);
+    assert.deepEqual(objects, ['v1 Pod ns/vm uid-vm', 'kubevirt.io/v1 VirtualMachineInstance ns/firewall v1']);
+    const { type, reason, message } = notified[0]!;
     assert.deepEqual([type, reason], ['Warning', 'NetworkMoved']);
     assert.equal(
       message,
@@ -99,7 +109,7 @@ describe('networks that move while pods run', () => {
     for (const name of ['vm', 'overlay']) store(name);
     change(physnets({}));
     await eventually(() => notified.length === 2, 'both Events');
-    const texts = notified.map(({ event }) => event.message).join();
+    const texts = notified.map(({ message }) => message).join();
     assert.match(texts, /physnet east, which was on NUMA node 0, has left this node/);
     assert.match(texts, /the tunnel, which was on NUMA node 0, has left this node/);
   });
@@ -125,7 +135,7 @@ describe('networks that move while pods run', () => {
   it('an Event is recorded and logged for a pod that cannot be read, without its uid', async () => {
     change(physnets({ east: '1' }, '0'));
     await eventually(() => notified.length === 1, 'the Event');
-    assert.deepEqual([notified[0]?.target.name, notified[0]?.target.uid], ['vm', undefined]);
+    assert.equal(notified[0]?.about, 'v1 Pod ns/vm undefined');
     const UNREAD = '40 reading a pod whose network moved failed';
     assert.deepEqual(messagesOf(logged), [UNREAD, '40 network moved under a running pod']);
   });
@@ -137,7 +147,7 @@ describe('networks that move while pods run', () => {
     assert.equal(notified.length, 0, 'no NUMA node is near any');
     change(physnets({ east: '1' }, '0'));
     await eventually(() => notified.length === 1, 'the Event');
-    assert.match(notified[0]?.event.message ?? '', /moved from no NUMA node in particular to NUMA node 1, away/);
+    assert.match(notified[0]?.message ?? '', /moved from no NUMA node in particular to NUMA node 1, away/);
   });
 
   it('networks that are unknown for a while have not left; where they are afterwards counts', async () => {

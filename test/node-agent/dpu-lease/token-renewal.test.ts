@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { mock } from 'node:test';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import { readTokenClaims, TokenRenewal } from '../../../node-agent/dpu-lease/token-renewal.ts';
 import { recordingLogger, tempDirectories, testMetrics } from '../support.ts';
@@ -70,12 +71,13 @@ describe('the renewal of a DPU’s token', () => {
       metrics,
       wallClock: () => (START + seconds + skew) * 1000,
       nowSeconds: () => 1000 + seconds,
-      wait: async (wait) => {
-        waits.push(wait);
-        seconds += wait;
-        if (seconds >= until) stop.abort();
-      },
     });
+    const skip = (callback: () => void, milliseconds: number) => {
+      waits.push(milliseconds / 1000);
+      seconds += milliseconds / 1000;
+      if (seconds >= until) stop.abort();
+      return setImmediate(callback);
+    };
     return {
       file,
       directory,
@@ -94,7 +96,9 @@ describe('the renewal of a DPU’s token', () => {
       /** Runs the duty for this time. */
       async pass(duration: number) {
         until = seconds + duration;
+        const timers = mock.method(globalThis, 'setTimeout', skip);
         await renewal.run(stop.signal);
+        timers.mock.restore();
       },
     };
   }

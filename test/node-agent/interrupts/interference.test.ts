@@ -3,9 +3,7 @@ import { join } from 'node:path';
 import { type AssignmentsView, UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
 import { Interference } from '../../../node-agent/interrupts/interference.ts';
 import { CgroupTree } from '../../../node-agent/processes/cgroup-tree.ts';
-import { createAgentMetrics } from '../../../node-agent/telemetry/metrics.ts';
-import { Registry } from '../../../runtime/metrics.ts';
-import { set, tempDirectories, useDuties, writeTree } from '../support.ts';
+import { set, settableView, tempDirectories, testMetrics, useDuties, valuesOf, writeTree } from '../support.ts';
 
 const UID = '00000000-0000-0000-0000-000000000001';
 const NAME = { namespace: 'demo', podName: 'virt-launcher-a' };
@@ -44,10 +42,9 @@ describe('what is taken from VMs', () => {
 
   const node = () => {
     const root = temp();
-    const registry = new Registry();
+    const metrics = testMetrics();
     let at = 1000;
-    let view = owned;
-    let changed = () => {};
+    const assignments = settableView(owned);
     const write = ({ irq = 0, softirq = 0, pressure, delay = 0, io = 0, net = 0 }: Counted) =>
       writeTree(root, {
         'proc/interrupts': `  CPU0 CPU1 CPU2 CPU3\n 38: 500 0 ${net} 0 PCI-MSIX-0000:00:03.0 1-edge virtio2-input.0\nLOC: 9 9 9 9 Local timer interrupts\n`,
@@ -69,21 +66,15 @@ describe('what is taken from VMs', () => {
       tree: new CgroupTree(join(root, 'cgroup')),
       guests: () => [guest],
       nowSeconds: () => at,
-      metrics: createAgentMetrics(registry),
-      assignments: {
-        view: () => view,
-        subscribe(listener) {
-          changed = () => listener(view, 0);
-          return () => {};
-        },
-      },
+      metrics,
+      assignments,
     });
     return {
       duty,
+      metrics,
       root,
       set view(next: AssignmentsView) {
-        view = next;
-        changed();
+        assignments.set(next);
       },
       /** The next reading, 30 s later. */
       async read(counted: Counted) {
@@ -91,9 +82,6 @@ describe('what is taken from VMs', () => {
         at += 30;
         duty.read();
         return duty.vms()[0];
-      },
-      async metric(name: string) {
-        return (await registry.getSingleMetric(`plumbline_${name}`)?.get())?.values.map(({ value }) => value);
       },
     };
   };
@@ -145,13 +133,12 @@ describe('what is taken from VMs', () => {
     duties(scene.duty);
     await scene.read({ pressure: 1000, delay: 10 });
     await scene.read({ pressure: 1500, delay: 30 });
-    assert.deepEqual(await scene.metric('vm_interrupt_seconds_total'), [1.5]);
-    assert.deepEqual(await scene.metric('vm_run_delay_seconds_total'), [0.03]);
-    assert.equal((await scene.metric('vm_stolen_ratio'))?.[0]?.toFixed(4), '0.0087');
+    const { vmInterrupts, vmRunDelay, vmStolenShare } = scene.metrics;
+    assert.deepEqual(await valuesOf(vmInterrupts), { 'demo,a': 1.5 });
+    assert.deepEqual(await valuesOf(vmRunDelay), { 'demo,a': 0.03 });
+    assert.equal((await valuesOf(vmStolenShare))['demo,a']?.toFixed(4), '0.0087');
     scene.view = { ...owned, assignments: [] };
-    for (const name of ['vm_interrupt_seconds_total', 'vm_run_delay_seconds_total', 'vm_stolen_ratio']) {
-      assert.deepEqual([name, await scene.metric(name)], [name, []]);
-    }
+    for (const metric of [vmInterrupts, vmRunDelay, vmStolenShare]) assert.deepEqual(await valuesOf(metric), {});
   });
 
   it('reports a VM that lost more than 1 % at each reading of ten minutes, in steps', async () => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { useStages } from './stage.ts';
 
 describe('other programs that decide where work of the kernel runs', () => {
-  const stageAt = useStages();
+  const { stageAt } = useStages();
 
   const managed = [
     {

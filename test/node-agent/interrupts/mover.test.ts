@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { set } from '../support.ts';
+import { set, valuesOf } from '../support.ts';
 import { useStages } from './stage.ts';
 
 describe('the state of work of the kernel', () => {
-  const stageAt = useStages();
+  const { movedAt, stageAt } = useStages();
 
   const errors: readonly (readonly [label: string, code: string, state: string])[] = [
     ['the mask is the kernel’s, since Linux 6.11', 'EPERM', 'managed'],
@@ -38,13 +38,13 @@ describe('the state of work of the kernel', () => {
   });
 
   it('tries a refused write again after 30 s, not at each pass', async () => {
-    const { kernel, start, own, later, metric } = stageAt();
+    const { kernel, start, own, later, metrics } = stageAt();
     kernel.irq(40, { cpus: '2', action: 'a' });
     kernel.errors.set('/proc/irq/40/smp_affinity_list', 'EINVAL');
     await start();
     await own('2-3');
     await later(10);
-    assert.deepEqual(await metric('interrupt_writes_total'), { 'irq,EINVAL': 1 });
+    assert.deepEqual(await valuesOf(metrics.interruptWrites), { 'irq,EINVAL': 1 });
     kernel.errors.clear();
     await later(25);
     assert.equal(kernel.mask(40), '0-1,4-7');
@@ -65,7 +65,7 @@ describe('the state of work of the kernel', () => {
   });
 
   it('what inherits a narrowed value has the original of its parent', async () => {
-    const { kernel, kthreads, start, own, later } = stageAt();
+    const { kernel, kthreads, start, own, later, release } = stageAt();
     kernel.put('/proc/irq/default_smp_affinity', 'ff');
     kernel.put('/proc/2/task/2/children', '');
     kernel.put('/proc/2/stat', `2 (kthreadd) S 0 0 0 0 -1 0 ${'0 '.repeat(12)}0 0`);
@@ -81,13 +81,12 @@ describe('the state of work of the kernel', () => {
     kernel.put('/proc/20/stat', `20 (napi/eth1-1) S 2 0 0 0 -1 0 ${'0 '.repeat(12)}9 0`);
     kthreads.masks.set(20, set('0-1,4-7'));
     await later(11);
-    await own('');
-    await later(6);
+    await release();
     assert.deepEqual([kernel.mask(40), String(kthreads.masks.get(20))], ['0-7', '0-7']);
   });
 
   it('a kernel thread that lost CPUs by hotplug or a partition still gets its original back', async () => {
-    const { kernel, kthreads, start, own, later, stage } = stageAt();
+    const { kernel, kthreads, start, own, later, stage, release } = stageAt();
     const isolated = '/sys/devices/virtual/workqueue/cpumask_isolated';
     kernel.put('/sys/devices/virtual/workqueue/cpumask', 'ff');
     kernel.put(isolated, '0');
@@ -114,13 +113,12 @@ describe('the state of work of the kernel', () => {
     kthreads.masks.set(2, set('0-1,3-7'));
     stage.online = '0-7';
     kernel.change(isolated, '0');
-    await own('');
-    await later(6);
+    await release();
     assert.equal(String(kthreads.masks.get(2)), '0-7');
   });
 
   it('changes only its own bits of the mask of new interrupts', async () => {
-    const { kernel, start, own, later } = stageAt();
+    const { kernel, start, own, later, release } = stageAt();
     const path = '/proc/irq/default_smp_affinity';
     kernel.put(path, 'ff');
     await start();
@@ -129,46 +127,37 @@ describe('the state of work of the kernel', () => {
     kernel.change(path, '33');
     await later(1.5);
     assert.equal(kernel.text(path), '33');
-    await own('');
-    await later(6);
+    await release();
     assert.equal(kernel.text(path), '3f');
   });
 
   it('an interrupt that is requested right after a change of that mask gets the agent’s own bits back', async () => {
-    const { kernel, start, own, later } = stageAt();
+    const { kernel, start, own, later, release } = stageAt();
     kernel.put('/proc/irq/default_smp_affinity', 'ff');
     await start();
     await own('2-3');
     kernel.change('/proc/irq/default_smp_affinity', '33');
     kernel.irq(40, { cpus: '0-1,4-5', action: 'a' });
     await later(1.5);
-    await own('');
-    await later(6);
+    await release();
     assert.equal(kernel.mask(40), '0-5');
   });
 
   describe('other writers', () => {
     it('a driver that requests the interrupt again: its mask is the new original', async () => {
-      const { kernel, start, own, later, events } = stageAt();
-      kernel.irq(40, { cpus: '2', action: 'a' });
-      await start();
-      await own('2-3');
+      const { kernel, later, events, release } = await movedAt({ cpus: '2', owned: '2-3' });
       for (let i = 0; i < 3; i++) {
         kernel.irq(40, { cpus: '3', action: 'a' });
         await later(1.5);
         assert.equal(kernel.mask(40), '0-1,4-7');
       }
       assert.deepEqual(events, []);
-      await own('');
-      await later(6);
+      await release();
       assert.equal(kernel.mask(40), '3');
     });
 
     it('hotplug that resets masks is no other writer', async () => {
-      const { kernel, start, own, later, events, stage } = stageAt();
-      kernel.irq(40, { cpus: '2', action: 'a' });
-      await start();
-      await own('2-3');
+      const { kernel, later, events, stage } = await movedAt({ cpus: '2', owned: '2-3' });
       for (const online of ['0-6', '0-7']) {
         stage.online = online;
         kernel.change('/proc/irq/40/smp_affinity_list', '2');
@@ -179,10 +168,7 @@ describe('the state of work of the kernel', () => {
     });
 
     it('a second foreign write within a minute: hands off, an Event and a metric; ten minutes later again', async () => {
-      const { kernel, start, own, later, events, states, metric } = stageAt();
-      kernel.irq(40, { cpus: '2', action: 'a' });
-      await start();
-      await own('2-3');
+      const { kernel, later, events, states, metrics } = await movedAt({ cpus: '2', owned: '2-3' });
       kernel.change('/proc/irq/40/smp_affinity_list', '3');
       await later(1.5);
       assert.equal(kernel.mask(40), '0-1,4-7');
@@ -191,16 +177,13 @@ describe('the state of work of the kernel', () => {
       assert.equal(kernel.mask(40), '3');
       assert.deepEqual(states(), ['40 a: foreign']);
       assert.match(events.join(), /^InterruptsContended: another process keeps moving irq 40 a/);
-      assert.deepEqual(await metric('interrupts_displaced_total'), { irq: 2 });
+      assert.deepEqual(await valuesOf(metrics.interruptsDisplaced), { irq: 2 });
       await later(601);
       assert.equal(kernel.mask(40), '0-1,4-7');
     });
 
     it('an agent that does not move leaves foreign values, without an Event', async () => {
-      const { kernel, stage, start, own, later, end, events, states } = stageAt();
-      kernel.irq(40, { cpus: '2', action: 'a' });
-      await start();
-      await own('2-3');
+      const { kernel, stage, later, end, events, states } = await movedAt({ cpus: '2', owned: '2-3' });
       await end();
       kernel.errors.set('/proc/irq/40/smp_affinity_list', 'ENOSPC');
       await stage.start({ isMoving: false });
@@ -215,10 +198,7 @@ describe('the state of work of the kernel', () => {
     });
 
     it('foreign writes that are a minute apart are corrected', async () => {
-      const { kernel, start, own, later, events } = stageAt();
-      kernel.irq(40, { cpus: '2', action: 'a' });
-      await start();
-      await own('2-3');
+      const { kernel, later, events } = await movedAt({ cpus: '2', owned: '2-3' });
       for (let i = 0; i < 3; i++) {
         kernel.change('/proc/irq/40/smp_affinity_list', '3');
         await later(61);
@@ -228,14 +208,10 @@ describe('the state of work of the kernel', () => {
     });
 
     it('a foreign value without owned CPUs stays, also afterwards', async () => {
-      const { kernel, start, own, later } = stageAt();
-      kernel.irq(40, { cpus: '2', action: 'a' });
-      await start();
-      await own('2-3');
+      const { kernel, later, release } = await movedAt({ cpus: '2', owned: '2-3' });
       kernel.change('/proc/irq/40/smp_affinity_list', '7');
       await later(1.5);
-      await own('');
-      await later(6);
+      await release();
       assert.equal(kernel.mask(40), '7');
     });
   });

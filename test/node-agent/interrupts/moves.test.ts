@@ -3,7 +3,7 @@ import { set, turns } from '../support.ts';
 import { useStages } from './stage.ts';
 
 describe('work of the kernel on owned CPUs', () => {
-  const stageAt = useStages();
+  const { movedAt, stageAt } = useStages();
 
   const rows = [
     { label: 'a mask with other CPUs', cpus: '0-7', owned: '2-3', mask: '0-1,4-7' },
@@ -23,22 +23,18 @@ describe('work of the kernel on owned CPUs', () => {
   ];
   for (const { label, cpus, owned, mask, cell = -1, action = 'mlx5_comp1' } of rows) {
     it(`an interrupt leaves them: ${label}; and returns`, async () => {
-      const { kernel, start, own, later } = stageAt();
+      const { kernel, start, own, release } = stageAt();
       kernel.irq(40, { cpus, cell, action });
       await start();
       await own(owned);
       assert.equal(kernel.mask(40), mask);
-      await own('');
-      await later(6);
+      await release();
       assert.equal(kernel.mask(40), cpus);
     });
   }
 
   it('computes each value from the original, so that it widens with a release', async () => {
-    const { kernel, start, own, later } = stageAt();
-    kernel.irq(40, { cpus: '0-7', action: 'a' });
-    await start();
-    await own('2-3');
+    const { kernel, own, later } = await movedAt({ cpus: '0-7', owned: '2-3' });
     await own('2-5');
     assert.equal(kernel.mask(40), '0-1,6-7');
     await own('4-5');
@@ -59,10 +55,7 @@ describe('work of the kernel on owned CPUs', () => {
   });
 
   it('CPUs are clear when a container may start, before the view shows its owner', async () => {
-    const { kernel, start, own, stage } = stageAt();
-    kernel.irq(40, { cpus: '0-7', action: 'a' });
-    await start();
-    await own('2');
+    const { kernel, stage } = await movedAt({ cpus: '0-7', owned: '2' });
     await stage.moves.vacate(set('6-7'));
     assert.equal(kernel.mask(40), '0-1,3-5');
   });
@@ -129,10 +122,7 @@ describe('work of the kernel on owned CPUs', () => {
   });
 
   it('an agent that does not know the owners yet clears CPUs, and gives back none that an earlier one cleared', async () => {
-    const { kernel, start, own, stage } = stageAt();
-    kernel.irq(40, { cpus: '0-7', action: 'a' });
-    await start();
-    await own('2-3');
+    const { kernel, stage } = await movedAt({ cpus: '0-7', owned: '2-3' });
     await stage.end();
     stage.unknown();
     await stage.start();
@@ -141,7 +131,7 @@ describe('work of the kernel on owned CPUs', () => {
   });
 
   it('moves packet steering, workqueues, kernel threads and the mask of new interrupts', async () => {
-    const { kernel, kthreads, start, own, later } = stageAt();
+    const { kernel, kthreads, start, own, release } = stageAt();
     kernel.put('/proc/irq/default_smp_affinity', 'ff');
     kernel.put('/sys/class/net/eth0/ifindex', 2);
     kernel.put('/sys/class/net/eth0/queues/rx-0/rps_cpus', 'c');
@@ -171,8 +161,7 @@ describe('work of the kernel on owned CPUs', () => {
     await own('2-3');
     const shared = '0-1,4-7';
     assert.deepEqual(values(), ['f3', 'f3', '00', 'f3', shared, shared, '0-7', '0-7', shared]);
-    await own('');
-    await later(6);
+    await release();
     assert.deepEqual(values(), before);
   });
 

@@ -5,7 +5,7 @@ import { tempDirectories } from '../support.ts';
 import { useStages } from './stage.ts';
 
 describe('the originals of what an agent has moved', () => {
-  const stageAt = useStages();
+  const { movedAt, stageAt } = useStages();
   const temp = tempDirectories();
 
   for (const [how, changes] of [
@@ -28,10 +28,7 @@ describe('the originals of what an agent has moved', () => {
   }
 
   it('an agent that is updated moves nothing back before it knows the owners', async () => {
-    const { kernel, stage, start, own, end, later } = stageAt();
-    kernel.irq(40, { cpus: '0-7', action: 'a' });
-    await start();
-    await own('2-3');
+    const { kernel, stage, own, end, later, release } = await movedAt({ cpus: '0-7', owned: '2-3' });
     await end();
     stage.unknown();
     const { length } = kernel.writes;
@@ -39,8 +36,7 @@ describe('the originals of what an agent has moved', () => {
     await later(10);
     await own('2-3');
     assert.deepEqual([kernel.mask(40), kernel.writes.length - length], ['0-1,4-7', 0]);
-    await own('');
-    await later(6);
+    await release();
     assert.equal(kernel.mask(40), '0-7');
   });
 
@@ -59,10 +55,7 @@ describe('the originals of what an agent has moved', () => {
   });
 
   it('an agent that was killed between saving and writing leaves nothing behind', async () => {
-    const { kernel, stage, start, own, end } = stageAt();
-    kernel.irq(40, { cpus: '0-7', action: 'a' });
-    await start();
-    await own('2-3');
+    const { kernel, stage, own, end } = await movedAt({ cpus: '0-7', owned: '2-3' });
     kernel.errors.set('/proc/irq/40/smp_affinity_list', 'EBUSY');
     await own('2-5');
     kernel.errors.clear();
@@ -72,10 +65,7 @@ describe('the originals of what an agent has moved', () => {
   });
 
   it('a value that is not the agent’s any more stays', async () => {
-    const { kernel, stage, start, own, end } = stageAt();
-    kernel.irq(40, { cpus: '2', action: 'a' });
-    await start();
-    await own('2-3');
+    const { kernel, stage, end } = await movedAt({ cpus: '2', owned: '2-3' });
     await end();
     kernel.change('/proc/irq/40/smp_affinity_list', '5');
     await stage.start({ isMoving: false });
@@ -83,10 +73,7 @@ describe('the originals of what an agent has moved', () => {
   });
 
   it('another device that has the number now does not get the original', async () => {
-    const { kernel, stage, start, own, end } = stageAt();
-    kernel.irq(40, { cpus: '2', action: 'a' });
-    await start();
-    await own('2-3');
+    const { kernel, stage, end } = await movedAt({ cpus: '2', owned: '2-3' });
     await end();
     kernel.irq(40, { cpus: '0-1,4-7', action: 'c', pci: '0000:c2:00.0' });
     await stage.start({ isMoving: false });
@@ -94,27 +81,20 @@ describe('the originals of what an agent has moved', () => {
   });
 
   it('after a reboot the originals of the last boot are dropped', async () => {
-    const { kernel, stage, start, own, end } = stageAt();
-    kernel.irq(40, { cpus: '2', action: 'a' });
-    await start();
-    await own('2-3');
+    const { kernel, stage, end } = await movedAt({ cpus: '2', owned: '2-3' });
     await end();
     await stage.start({ isMoving: false, bootId: 'boot-2' });
     assert.equal(kernel.mask(40), '0-1,4-7');
   });
 
   it('an agent that cannot read them changes nothing, and keeps them', async () => {
-    const { kernel, stage, start, own, end, later, path } = stageAt();
-    kernel.irq(40, { cpus: '2', action: 'a' });
-    await start();
-    await own('2-3');
+    const { kernel, stage, end, path, release } = await movedAt({ cpus: '2', owned: '2-3' });
     await end();
     const saved = readFileSync(path);
     rmSync(path);
     mkdirSync(path);
     await stage.start();
-    await own('');
-    await later(6);
+    await release();
     assert.equal(kernel.mask(40), '0-1,4-7');
     await end();
     rmdirSync(path);
@@ -136,13 +116,13 @@ describe('the originals of what an agent has moved', () => {
 });
 
 describe('what is remembered of an interface', () => {
-  const stageAt = useStages();
+  const { stageAt } = useStages();
   const NIC = '/sys/class/net';
   const rps = (nic: string) => `${NIC}/${nic}/queues/rx-0/rps_cpus`;
   const SEARCH_SECONDS = 10;
 
   it('follows it when it is renamed, and is not written to the one that has its name now', async () => {
-    const { kernel, start, own, later } = stageAt();
+    const { kernel, start, own, later, release } = stageAt();
     kernel.put(rps('eth0'), 'c');
     kernel.put(rps('eth1'), '30');
     await start();
@@ -150,14 +130,13 @@ describe('what is remembered of an interface', () => {
     assert.deepEqual([kernel.text(rps('eth0')), kernel.text(rps('eth1'))], ['f3', '30']);
     kernel.rename(`${NIC}/eth0`, `${NIC}/lan0`);
     kernel.rename(`${NIC}/eth1`, `${NIC}/eth0`);
-    await own('');
-    await later(6);
+    await release();
     await later(SEARCH_SECONDS);
     assert.deepEqual([kernel.text(rps('lan0')), kernel.text(rps('eth0'))], ['c', '30']);
   });
 
   it('is kept while it is in a pod, also for the next agent', async () => {
-    const { kernel, start, own, later, stage } = stageAt();
+    const { kernel, start, own, later, stage, release } = stageAt();
     kernel.put(rps('eth0'), 'c');
     await start();
     await own('2-3');
@@ -166,22 +145,20 @@ describe('what is remembered of an interface', () => {
     await own('2-3,6');
     await stage.end();
     await start();
-    await own('');
-    await later(6);
+    await release();
     kernel.rename('/pod/eth0', `${NIC}/eth7`);
     await later(SEARCH_SECONDS + 2);
     assert.equal(kernel.text(rps('eth7')), 'c');
   });
 
   it('ends when a driver makes it again: what it has then is its original', async () => {
-    const { kernel, start, own, later } = stageAt();
+    const { kernel, start, own, later, release } = stageAt();
     kernel.put(rps('eth0'), 'c');
     await start();
     await own('2-3');
     kernel.put(rps('eth0'), 'f3');
     await later(SEARCH_SECONDS + 2);
-    await own('');
-    await later(6);
+    await release();
     assert.equal(kernel.text(rps('eth0')), 'f3');
   });
 
@@ -192,7 +169,7 @@ describe('what is remembered of an interface', () => {
   ];
   for (const [label, changes, driver, expected] of irqs) {
     it(`an interrupt that an earlier agent moved, whose device ${label}, gets ${expected}`, async () => {
-      const { kernel, start, own, later, stage } = stageAt();
+      const { kernel, start, own, stage, release } = stageAt();
       const irq = { cpus: '0-7', action: 'eth0-rx-0', hwirq: 7, pci: '0000:c1:00.0' };
       kernel.put('/sys/bus/pci/devices/0000:c1:00.0/driver', 'ice');
       kernel.irq(40, irq);
@@ -204,8 +181,7 @@ describe('what is remembered of an interface', () => {
       kernel.irq(40, { ...irq, cpus: '0-1,4-7', ...changes });
       await start();
       await own('2-3');
-      await own('');
-      await later(6);
+      await release();
       assert.equal(kernel.mask(40), expected);
     });
   }

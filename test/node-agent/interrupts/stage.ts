@@ -1,13 +1,11 @@
 import { join } from 'node:path';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { SyscallError, type ThreadAffinity } from '../../../native/affinity.ts';
-import { type AssignmentsView, UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
+import { UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
 import type { KernelIo } from '../../../node-agent/interrupts/knobs.ts';
 import { InterruptMoves } from '../../../node-agent/interrupts/moves.ts';
 import { Originals } from '../../../node-agent/interrupts/originals.ts';
-import { createAgentMetrics } from '../../../node-agent/telemetry/metrics.ts';
-import { Registry } from '../../../runtime/metrics.ts';
-import { recordingLogger, set, tempDirectories, turns, twoCells } from '../support.ts';
+import { FakeAffinity } from '../../native/affinity-stand-in.ts';
+import { recordingLogger, set, settableView, tempDirectories, testMetrics, turns, twoCells } from '../support.ts';
 
 /** Files of a kernel that refuses as it does: a missing file, a mask of its own, and any error that a test sets. */
 export class FakeKernel implements KernelIo {
@@ -99,36 +97,18 @@ export interface FakeIrq {
   readonly pci?: string;
 }
 
-/** Kernel threads with their CPUs; children inherit those of kthreadd. */
-export class FakeKthreads implements ThreadAffinity {
-  readonly masks = new Map<number, CpuSet>();
-
-  get(tid: number): Uint32Array {
-    const cpus = this.masks.get(tid);
-    if (cpus === undefined) throw new SyscallError('sched_getaffinity', tid, 3);
-    return cpus.toWords(1);
-  }
-
-  set(tid: number, words: Uint32Array): void {
-    this.get(tid);
-    this.masks.set(tid, CpuSet.fromWords(words));
-  }
-}
-
 /** A machine with two NUMA nodes of four CPUs, and an agent that moves, or does not. */
 export function createStage(stateFile: string) {
   const kernel = new FakeKernel();
-  const kthreads = new FakeKthreads();
-  const registry = new Registry();
-  const metrics = createAgentMetrics(registry);
+  const kthreads = new FakeAffinity();
+  const metrics = testMetrics();
   const logged = recordingLogger();
   const events: string[] = [];
   let at = 1000;
   let online = set('0-7');
-  let view: AssignmentsView = { ...UNKNOWN_VIEW, free: CpuSet.EMPTY };
+  const assignments = settableView({ free: CpuSet.EMPTY });
   let stop = new AbortController();
   let running: Promise<void> = Promise.resolve();
-  let changed = () => {};
   let moves: InterruptMoves | undefined;
 
   const start = async (
@@ -140,13 +120,7 @@ export function createStage(stateFile: string) {
     moves = new InterruptMoves({
       ...{ files: kernel, procRoot: '/proc', sysfsRoot: '/sys', etcRoot: '/etc', affinity: kthreads, originals },
       isMoving: true,
-      assignments: {
-        view: () => view,
-        subscribe(listener) {
-          changed = () => listener(view, 0);
-          return () => {};
-        },
-      },
+      assignments,
       irqbalanceRundir: '/run/irqbalance',
       cpus: () => ({ online, quiet: CpuSet.EMPTY, cells: twoCells.cells }),
       nowSeconds: () => at,
@@ -160,11 +134,24 @@ export function createStage(stateFile: string) {
     await turns();
   };
 
+  /** Lets time pass, and the next pass run. */
+  const later = async (seconds: number) => {
+    at += seconds;
+    assignments.set({});
+    await turns();
+  };
+  /** Changes the owned CPUs, and waits until the agent has followed. */
+  const own = async (cpus: string) => {
+    assignments.free('', cpus);
+    await turns();
+  };
+
   return {
     kernel,
     kthreads,
     events,
     logged,
+    metrics,
     start,
     get moves() {
       return moves!;
@@ -181,25 +168,16 @@ export function createStage(stateFile: string) {
     },
     /** Forgets the owners, as an agent that starts. */
     unknown() {
-      view = UNKNOWN_VIEW;
+      assignments.set(UNKNOWN_VIEW);
     },
-    /** Changes the owned CPUs, and waits until the agent has followed. */
-    async own(cpus: string) {
-      view = { ...UNKNOWN_VIEW, free: CpuSet.EMPTY, owned: set(cpus) };
-      changed();
-      await turns();
+    own,
+    /** Ends all owners, and the time in which CPUs stay clear after a release. */
+    async release() {
+      await own('');
+      await later(6);
     },
-    /** Lets time pass, and the next pass run. */
-    async later(seconds: number) {
-      at += seconds;
-      changed();
-      await turns();
-    },
+    later,
     states: () => moves!.status().items.map(({ name, state, error }) => `${name}: ${state}${error ? ` ${error}` : ''}`),
-    async metric(name: string) {
-      const metric = await registry.getSingleMetric(`plumbline_${name}`)?.get();
-      return Object.fromEntries(metric?.values.map(({ labels, value }) => [Object.values(labels).join(), value]) ?? []);
-    },
   };
 }
 
@@ -210,9 +188,18 @@ export function useStages() {
   afterEach(async () => {
     for (const stage of stages.splice(0)) await stage.end();
   });
-  return (path = join(temp(), 'interrupts.json')) => {
+  const stageAt = (path = join(temp(), 'interrupts.json')) => {
     const stage = createStage(path);
     stages.push(stage);
     return { ...stage, stage, path };
   };
+  /** A stage with one interrupt, 40 a, and an agent that has moved it off the owned CPUs. */
+  const movedAt = async ({ cpus, owned }: { cpus: string; owned: string }) => {
+    const stage = stageAt();
+    stage.kernel.irq(40, { cpus, action: 'a' });
+    await stage.start();
+    await stage.own(owned);
+    return stage;
+  };
+  return { stageAt, movedAt };
 }

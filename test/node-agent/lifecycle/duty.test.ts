@@ -2,25 +2,25 @@ import assert from 'node:assert/strict';
 import { mock } from 'node:test';
 import {
   type DutyObserver,
-  Failures,
   Guard,
   keepRunning,
+  Problems,
   Throttle,
   untilAborted,
 } from '../../../node-agent/lifecycle/duty.ts';
 import { recordingLogger, turns } from '../support.ts';
 
-describe('failed duties', () => {
-  it('are listed until they recover; listeners get each change and nothing else', () => {
-    const failures = new Failures();
+describe('problems', () => {
+  it('are listed in order until they end; listeners get each change and nothing else', () => {
+    const problems = new Problems();
     let notifications = 0;
-    const end = failures.subscribe(() => void notifications++);
-    failures.set('a', false);
-    for (const duty of ['a', 'b', 'a']) failures.set(duty, true);
-    assert.deepEqual([[...failures.current], notifications], [['a', 'b'], 2]);
+    const end = problems.subscribe(() => void notifications++);
+    problems.set('a', undefined);
+    for (const subject of ['b', 'a', 'b']) problems.set(subject, subject);
+    assert.deepEqual([problems.current, notifications], [['a', 'b'], 2]);
     end();
-    failures.set('a', false);
-    assert.deepEqual([[...failures.current], notifications], [['b'], 2]);
+    problems.set('a', undefined);
+    assert.deepEqual([problems.current, notifications], [['b'], 2]);
   });
 });
 
@@ -71,7 +71,7 @@ describe('a duty that is kept running', () => {
       throw new Error('no');
     };
     const running = keepRunning({ name: 'd', run }, log.log, observer, stopping.signal);
-    // Five failures in a row: the next pause would be between 8 and 16 seconds.
+    // Five problems in a row: the next pause would be between 8 and 16 seconds.
     for (const pause of [500, 1000, 2000, 4000, 8000, 500]) {
       await turns();
       mock.timers.tick(pause);

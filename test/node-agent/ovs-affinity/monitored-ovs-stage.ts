@@ -1,10 +1,9 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { createOvsDatabase } from '../ovs-stage.ts';
 import { eventually } from '../support.ts';
-
-const SCHEMA = '/usr/share/openvswitch/vswitch.ovsschema';
 
 export const DAEMONS = ['ovs-vswitchd', 'ovsdb-server'] as const;
 type DaemonName = (typeof DAEMONS)[number];
@@ -17,15 +16,12 @@ export type MonitoredOvs = Awaited<ReturnType<typeof startMonitoredOvs>>;
  */
 export async function startMonitoredOvs(directory: string) {
   const rundir = join(directory, 'run');
-  mkdirSync(rundir, { recursive: true });
-  const socket = join(rundir, 'db.sock');
-  const env = { ...process.env, OVS_RUNDIR: rundir, OVS_DBDIR: rundir, OVS_LOGDIR: rundir, OVS_SYSCONFDIR: rundir };
+  const { env, socket, serverArguments } = createOvsDatabase(rundir);
   const run = (program: string, ...args: string[]) =>
     execFileSync(program, args, { env, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
   const detached = ['--detach', '--monitor', '--pidfile', '-vconsole:off', '-vsyslog:off'];
-  run('ovsdb-tool', 'create', join(rundir, 'conf.db'), SCHEMA);
   const argumentsOf = {
-    'ovsdb-server': [join(rundir, 'conf.db'), `--remote=punix:${socket}`],
+    'ovsdb-server': serverArguments,
     'ovs-vswitchd': [`unix:${socket}`, '--enable-dummy'],
   };
   run('ovsdb-server', ...argumentsOf['ovsdb-server'], ...detached);

@@ -21,10 +21,11 @@ import {
   recordingLogger,
   replaceFile,
   type StandIn,
+  settableView,
   startStandIn,
   tempDirectories,
 } from '../support.ts';
-import { all, countingAffinity, first, machine, ovsParts, rest, settableView } from './stage.ts';
+import { all, countingAffinity, first, machine, ovsParts, rest } from './stage.ts';
 
 /** Two real processes with threads, a run directory with their pidfiles, and a view with all CPUs free. */
 describe('affinity of real threads, and the enabler file', () => {

@@ -7,7 +7,7 @@ import { OvsProcesses, type OvsProcessesDeps } from '../../../node-agent/ovs-aff
 import { textsOf } from '../../../node-agent/ovs-affinity/problems.ts';
 import { startOf } from '../../../node-agent/processes/proc.ts';
 import { UnreadableError } from '../../../node-agent/processes/readable.ts';
-import { recordingLogger, type StandIn, startStandIn, tempDirectories, testMetrics } from '../support.ts';
+import { recordingLogger, type StandIn, startStandIn, tempDirectories, testMetrics, valuesOf } from '../support.ts';
 import { cpus, FakeKernel } from './stage.ts';
 
 /** The processes are real; their threads and masks are those of a kernel with 16 CPUs that the test controls. */
@@ -85,8 +85,6 @@ describe('the processes of Open vSwitch', () => {
     const { values } = await metrics.vacateSeconds.get();
     return values.find(({ metricName }) => metricName === 'plumbline_ovs_vacate_seconds_count')?.value;
   };
-  const valuesOf = async (name: 'ovsThreads' | 'ovsDisplaced' | 'ovsMoves' | 'ovsClipped' | 'ovsRefused') =>
-    Object.fromEntries((await metrics[name].get()).values.map(({ labels, value }) => [labels.daemon, value]));
 
   it('are both moved and counted by daemon; a missing one is a problem', async () => {
     const first = await daemon('ovs-vswitchd');
@@ -98,8 +96,8 @@ describe('the processes of Open vSwitch', () => {
     await daemon('ovsdb-server');
     assert.deepEqual(apply({ only: cpus('2-3') }), { moved: 1, displaced: 0, problems: [] });
     assert.deepEqual(ovs.unmanaged(), []);
-    assert.deepEqual(await valuesOf('ovsThreads'), { 'ovs-vswitchd': 2, 'ovsdb-server': 1 });
-    assert.deepEqual(await valuesOf('ovsMoves'), { 'ovs-vswitchd': 2, 'ovsdb-server': 1 });
+    assert.deepEqual(await valuesOf(metrics.ovsThreads), { 'ovs-vswitchd': 2, 'ovsdb-server': 1 });
+    assert.deepEqual(await valuesOf(metrics.ovsMoves), { 'ovs-vswitchd': 2, 'ovsdb-server': 1 });
   });
 
   it('stay known while the other one restarts: what another writer did in between is counted', async () => {
@@ -111,7 +109,7 @@ describe('the processes of Open vSwitch', () => {
     kernel.masks.delete(before.pid);
     const next = await daemon('ovsdb-server', '5');
     assert.deepEqual(apply({ only: cpus('2-3') }), { moved: 2, displaced: 1, problems: [] });
-    assert.deepEqual(await valuesOf('ovsDisplaced'), { 'ovs-vswitchd': 1 });
+    assert.deepEqual(await valuesOf(metrics.ovsDisplaced), { 'ovs-vswitchd': 1 });
     const pids = ovs.describe(undefined).map(({ pid }) => pid);
     assert.deepEqual([pids, ovs.restore().moved], [[steady.pid, next.pid], 2]);
     assert.deepEqual(masksOf(pids), ['0-15', '5']);
@@ -122,9 +120,9 @@ describe('the processes of Open vSwitch', () => {
     kernel.cpuset = '0-5';
     const causes = (target: string) => causesOf(apply({ only: cpus(target) }));
     assert.deepEqual(causes('4-6'), ['pidfile-absent', 'clipped']);
-    assert.deepEqual(await valuesOf('ovsClipped'), { 'ovs-vswitchd': 1 });
+    assert.deepEqual(await valuesOf(metrics.ovsClipped), { 'ovs-vswitchd': 1 });
     assert.deepEqual(causes('8'), ['pidfile-absent', 'EINVAL']);
-    assert.deepEqual(await valuesOf('ovsRefused'), { 'ovs-vswitchd': 1 });
+    assert.deepEqual(await valuesOf(metrics.ovsRefused), { 'ovs-vswitchd': 1 });
   });
 
   it('are not displaced by the kernel when a CPU goes offline', async () => {
@@ -222,7 +220,7 @@ describe('the processes of Open vSwitch', () => {
     assert.match(saved, /"main":"0-15","odd":\[\{.*"cpus":"5"\}/);
     fails = true;
     assert.deepEqual([causes(), ovs.isAsLeft()], [['pidfile-absent', 'unreadable'], false]);
-    assert.equal((await valuesOf('ovsThreads'))['ovs-vswitchd'], 2);
+    assert.equal((await valuesOf(metrics.ovsThreads))['ovs-vswitchd'], 2);
     const vacated = new AbortController();
     const waiting = ovs.vacate(cpus('9'), cpus('0-1'), vacated.signal);
     vacated.abort(new Error('stays'));

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import type { ProcessAffinity } from '../../../node-agent/ovs-affinity/process-affinity.ts';
-import { PmdFinder } from '../../../node-agent/ovs-affinity/thread-mover.ts';
 import { set } from '../support.ts';
 import { FakeKernel } from './stage.ts';
 
@@ -219,39 +218,11 @@ describe('descriptions of the threads of a process', () => {
 });
 
 describe('the poll mode threads of a switch', () => {
-  const machine = () => {
-    const names = new Map<number, string>();
-    const reads: number[] = [];
-    const time = { now: 0 };
-    const name = (pid: number, tid: number) => {
-      assert.equal(pid, 7);
-      reads.push(tid);
-      return names.get(tid);
-    };
-    const finder = new PmdFinder(7, { name }, () => time.now / 1000);
-    return { names, reads, time, find: (...tids: number[]) => [...finder.find(tids)] };
-  };
-
   it('are those that OVS names so', () => {
-    const { names, find } = machine();
-    for (const [i, name] of ['ovs-vswitchd', 'pmd-c03/id:9', 'pmd-control', 'my-pmd-c1', 'pmd-c11/id:1'].entries())
-      names.set(i + 1, name);
-    assert.deepEqual(find(1, 2, 3, 4, 5, 6), [2, 5]);
-  });
-
-  it('are found while a thread is younger than a second, and its name is final then', () => {
-    const { names, reads, time, find } = machine();
-    names.set(1, 'ovs-vswitchd');
-    assert.deepEqual(find(1), []);
-    time.now = 999;
-    names.set(1, 'pmd-c00/id:1');
-    names.set(2, 'ovs-vswitchd');
-    assert.deepEqual(find(1, 2), [1]);
-    time.now = 1999;
-    find(1, 2);
-    names.set(2, 'pmd-c01/id:2');
-    time.now = 5000;
-    assert.deepEqual(find(1, 2), [1]);
-    assert.deepEqual(reads, [1, 1, 2, 2], 'a final name is not read again');
+    fresh();
+    for (const [i, name] of ['pmd-c03/id:9', 'pmd-control', 'my-pmd-c1', 'pmd-c11/id:1'].entries())
+      kernel.thread(i + 1, `${i + 1}`, name);
+    keeper.list();
+    assert.equal(keeper.pmdCpus().toString(), '1,4');
   });
 });

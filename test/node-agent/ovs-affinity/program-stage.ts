@@ -4,7 +4,8 @@ import { Assignments } from '../../../node-agent/assignments/assignments.ts';
 import { OvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
 import { AffinityEvents } from '../../../node-agent/ovs-affinity/reporting.ts';
 import { createLogger } from '../../../runtime/log.ts';
-import { machine, ovsParts, recordingEvents } from './stage.ts';
+import { recordingEvents } from '../support.ts';
+import { machine, ovsParts } from './stage.ts';
 
 /**
  * The two duties that keep Open vSwitch off owned CPUs, in their own process that can be killed and measured.

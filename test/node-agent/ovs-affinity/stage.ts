@@ -1,15 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { EventRecorder, EventText } from '../../../kube/events.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { createAffinity, SyscallError, type ThreadAffinity } from '../../../native/affinity.ts';
-import { type AssignmentsView, UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
 import type { OvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
 import { ProcessAffinity } from '../../../node-agent/ovs-affinity/process-affinity.ts';
 import { AffinityEvents } from '../../../node-agent/ovs-affinity/reporting.ts';
 import { bootId, procThreads } from '../../../node-agent/processes/proc.ts';
 import { createLogger } from '../../../runtime/log.ts';
-import { set, testMetrics } from '../support.ts';
+import { recordingEvents, set, settableView, testMetrics } from '../support.ts';
 
 type OvsAffinityDeps = ConstructorParameters<typeof OvsAffinity>[0];
 
@@ -34,32 +32,6 @@ export function countingAffinity(): ThreadAffinity & { sets: number } {
     },
   };
   return counting;
-}
-
-/** A view of assignments that a test controls. */
-export function settableView(initial: Partial<AssignmentsView> = {}) {
-  let view: AssignmentsView = { ...UNKNOWN_VIEW, problems: [], holds: [], ...initial };
-  const listeners = new Set<(view: AssignmentsView, at: number) => void>();
-  return {
-    view: () => view,
-    subscribe(listener: (view: AssignmentsView, at: number) => void) {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
-    set(next: Partial<AssignmentsView>) {
-      view = { ...view, ...next };
-      for (const listener of listeners) listener(view, performance.now());
-    },
-    /** Free CPUs as a list, or undefined if unknown; and the owned CPUs. */
-    free(text: string | undefined, owned = '') {
-      this.set({ free: text === undefined ? undefined : cpus(text), owned: cpus(owned) });
-    },
-  };
-}
-
-export function recordingEvents(): { recorder: EventRecorder; events: EventText[] } {
-  const events: EventText[] = [];
-  return { events, recorder: { record: (_target, event) => void events.push(event), flush: async () => {} } };
 }
 
 /** All parts of the duty, for real threads of this machine; a test replaces parts. */

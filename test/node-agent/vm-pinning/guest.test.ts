@@ -36,30 +36,6 @@ describe('the QEMU process of a launcher', () => {
     assert.equal(guest?.isReady, false);
   });
 
-  it('has threads that may change their names until they are one second old', () => {
-    const { parts, add, time, processes } = machine();
-    add(1, 'qemu', { 1: 'qemu', 2: 'qemu' });
-    const guest = findGuest([1], parts);
-    const roles = () => guest?.list().map(({ role }) => role.kind);
-    time.now += 100;
-    processes.get(1)?.threads.set(2, 'IO iothread1');
-    assert.deepEqual(roles(), ['emulator', 'io']);
-    time.now += 900;
-    processes.get(1)?.threads.set(1, 'IO iothread2');
-    assert.deepEqual(roles(), ['emulator', 'io']);
-  });
-
-  it('reads an id again after another thread has taken it', () => {
-    const { parts, add, processes, time } = machine();
-    add(1, 'qemu', { 1: 'qemu', 10: 'CPU 0/KVM' });
-    const guest = findGuest([1], parts);
-    time.now = 50_000 + 2000;
-    processes.get(1)?.threads.delete(10);
-    guest?.list();
-    processes.get(1)?.threads.set(10, 'IO iothread1');
-    assert.equal(guest?.list()[1]?.role.kind, 'io');
-  });
-
   it('is alive while its process is the same, by its quick identity or by its start', () => {
     const { parts, add, processes } = machine();
     add(1, 'qemu', { 1: 'qemu' });

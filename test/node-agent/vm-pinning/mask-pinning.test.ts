@@ -5,8 +5,8 @@ import { qemuThreadRole } from '../../../model/launcher/qemu-threads.ts';
 import type { GuestThread } from '../../../node-agent/vm-pinning/guest.ts';
 import { MaskPinning } from '../../../node-agent/vm-pinning/mask-pinning.ts';
 import type { PinnedScope } from '../../../node-agent/vm-pinning/pins-file.ts';
+import { FakeAffinity } from '../../native/affinity-stand-in.ts';
 import { set } from '../support.ts';
-import { FakeAffinity } from './stage.ts';
 
 /** A guest with threads `CPU n/KVM` from id 100 on, an IO thread (200) and the main thread (201). */
 function guestOf(vcpus: number, container = '0-7', heldBefore?: PinnedScope) {

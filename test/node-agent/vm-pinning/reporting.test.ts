@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict';
-import type { EventRecorder } from '../../../kube/events.ts';
 import { parseMask } from '../../../model/cpu-mask/mask.ts';
 import { qemuThreadRole } from '../../../model/launcher/qemu-threads.ts';
-import { createAgentMetrics } from '../../../node-agent/telemetry/metrics.ts';
 import type { LauncherView } from '../../../node-agent/vm-pinning/launcher-pinning.ts';
 import {
   maskOverlaps,
@@ -11,8 +9,7 @@ import {
   pinsText,
   statusOf,
 } from '../../../node-agent/vm-pinning/reporting.ts';
-import { Registry } from '../../../runtime/metrics.ts';
-import { recordingLogger, set } from '../support.ts';
+import { recordingEvents, recordingLogger, set, testMetrics, valuesOf } from '../support.ts';
 
 interface Changes {
   readonly uid?: string;
@@ -132,28 +129,20 @@ describe('the data of `plumbline vm status`', () => {
 });
 
 describe('reports about a VM', () => {
+  const VMI = 'kubevirt.io/v1 VirtualMachineInstance ns/vm vmi-u';
   function reporter() {
-    const registry = new Registry();
     const logged = recordingLogger();
-    const events: { about: string; type: string; reason: string; message: string }[] = [];
-    const recorder: EventRecorder = {
-      record: ({ kind, namespace, name, uid }, { type, reason, message }) =>
-        void events.push({ about: `${kind} ${namespace}/${name} ${uid}`, type, reason, message }),
-      flush: async () => {},
-    };
-    const metrics = createAgentMetrics(registry);
+    const { events, recorder } = recordingEvents();
+    const metrics = testMetrics();
     const reporting = new PinningReporting({ events: recorder, nodeName: 'n1', log: logged.log, metrics });
-    const metric = async (name: string) => (await registry.metrics()).split(`\nplumbline_${name} `)[1]?.split('\n')[0];
-    return { reporting, events, logged, metric };
+    return { reporting, events, logged, metrics };
   }
 
   it('record an applied mask on the VM once, while it stays the same', () => {
     const { reporting, events, logged } = reporter();
     for (let i = 0; i < 2; i++) reporting.views([viewOf({ mask: '1:2' })]);
     const message = 'CPU mask 1:2: vCPU 0 on 1, vCPU 1 on 2';
-    assert.deepEqual(events, [
-      { about: 'VirtualMachineInstance ns/vm vmi-u', type: 'Normal', reason: 'CPUMaskApplied', message },
-    ]);
+    assert.deepEqual(events, [{ about: VMI, type: 'Normal', reason: 'CPUMaskApplied', message }]);
     assert.equal(logged.lines.length, 1);
     reporting.views([viewOf({ mask: '1:3' })]);
     reporting.forget('other');
@@ -177,7 +166,7 @@ describe('reports about a VM', () => {
       const { reporting, events, logged } = reporter();
       reporting.views([viewOf({ mask: '1:2', outcome: { ...outcome, message: 'why' } })]);
       const [{ message, ...event } = { message: '' }, ...more] = events;
-      assert.deepEqual([event, more], [{ about: 'VirtualMachineInstance ns/vm vmi-u', type, reason }, []]);
+      assert.deepEqual([event, more], [{ about: VMI, type, reason }, []]);
       assert.match(message, /(^|; )why$/);
       assert.equal(logged.lines[0]?.['level'], type === 'Normal' ? 30 : 40);
     });
@@ -208,7 +197,7 @@ describe('reports about a VM', () => {
   });
 
   it('have metrics for VMs by state and for each change', async () => {
-    const { reporting, metric } = reporter();
+    const { reporting, metrics } = reporter();
     const views = [
       viewOf({ uid: '1', mask: '1:2', outcome: { moved: 3 } }),
       viewOf({ uid: '2', mask: '1:2', outcome: { moved: 2 } }),
@@ -218,29 +207,27 @@ describe('reports about a VM', () => {
       viewOf({ uid: '6', housekeeping: {} }),
     ];
     reporting.views(views);
-    assert.equal(await metric('vm_pinning{state="pinned"}'), '2');
-    assert.equal(await metric('vm_pinning{state="unpinned"}'), '0');
-    assert.equal(await metric('vm_pinning{state="refused"}'), '1');
-    assert.equal(await metric('vm_housekeeping{state="kept"}'), '2');
-    assert.equal(await metric('vm_housekeeping{state="incomplete"}'), '1');
-    assert.equal(await metric('vm_thread_moves_total{cause="mask"}'), '5');
-    assert.equal(await metric('vm_thread_moves_total{cause="housekeeping"}'), '5');
+    assert.deepEqual(await valuesOf(metrics.vmPinning), { pinned: 2, unpinned: 0, refused: 1 });
+    assert.deepEqual(await valuesOf(metrics.vmHousekeeping), { kept: 2, incomplete: 1 });
+    assert.deepEqual(await valuesOf(metrics.vmThreadMoves), { mask: 5, housekeeping: 5 });
   });
 
   it('record the first eight overlaps on the node once, and nothing without overlaps', async () => {
-    const { reporting, events, metric } = reporter();
+    const { reporting, events, metrics } = reporter();
     const pairs = (count: number) =>
       Array.from({ length: count }, (_, i) => {
         return { a: viewOf({ name: `a${i}` }), b: viewOf({ name: `b${i}` }), cpus: set(`${i}`) };
       });
     for (const count of [0, 1, 1]) reporting.overlaps(pairs(count));
     const message = 'virtual machines share CPUs: ns/a0 and ns/b0 on 0';
-    assert.deepEqual(events, [{ about: 'Node undefined/n1 n1', type: 'Warning', reason: 'CPUMasksOverlap', message }]);
-    assert.equal(await metric('vm_mask_overlaps'), '1');
+    assert.deepEqual(events, [
+      { about: 'v1 Node undefined/n1 n1', type: 'Warning', reason: 'CPUMasksOverlap', message },
+    ]);
+    assert.deepEqual(await valuesOf(metrics.vmMaskOverlaps), { '': 1 });
     reporting.overlaps(pairs(10));
     assert.match(events[1]?.message ?? '', /ns\/a7 and ns\/b7 on 7; and 2 more$/);
     reporting.overlaps([]);
-    assert.equal(await metric('vm_mask_overlaps'), '0');
+    assert.deepEqual(await valuesOf(metrics.vmMaskOverlaps), { '': 0 });
     reporting.overlaps(pairs(1));
     assert.equal(events.length, 3);
   });
