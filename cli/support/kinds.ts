@@ -18,6 +18,21 @@ export const INSTANCES = [instancesPath(), objects.explainedVmi] as const;
 export const MIGRATIONS = [migrationsPath(), objects.explainedMigration] as const;
 export const NETWORKS = [definitionsPath(), networkAttachmentDefinition] as const;
 
+export const podsOn = (node: string) =>
+  [PODS_PATH, objects.explainedPod, { fieldSelector: `spec.nodeName=${node}` }] as const;
+
+export const podsLabelled = (namespace: string, labelSelector: string) =>
+  within([PODS_PATH, objects.explainedPod, { labelSelector }], namespace);
+
+/** The launchers of one instance, by its uid: a migration has two. */
+export const launchersOf = (namespace: string, uid: string) => podsLabelled(namespace, `kubevirt.io/created-by=${uid}`);
+
+/** One VM or instance: the arguments of `readOne` after the client. */
+export const machineNamed = (namespace: string, name: string) =>
+  [`${machinesPath(namespace)}/${encodeURIComponent(name)}`, objects.explainedVm] as const;
+export const instanceNamed = (namespace: string, name: string) =>
+  [`${instancesPath(namespace)}/${encodeURIComponent(name)}`, objects.explainedVmi] as const;
+
 /** One list for each reason: a field selector does not support a list of values. */
 export const eventsOf = (reason: string) =>
   ['/api/v1/events', objects.occurrence, { fieldSelector: `reason=${reason}` }] as const;
