@@ -1,17 +1,16 @@
-import * as z from 'zod';
+import type * as z from 'zod';
 import { type Drain, planDrain } from '../../diagnosis/drain.ts';
 import { hostsOf } from '../../diagnosis/hosts.ts';
 import type { ExplainedPod } from '../../diagnosis/objects.ts';
 import { vmiOwner, vmsOf } from '../../diagnosis/vms.ts';
-import { word } from '../../kube/bounds.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { isFinalPhase } from '../../kube/cluster-view/pods.ts';
-import { objectMeta } from '../../kube/resources.ts';
 import { isLauncher } from '../../model/launcher/recognize.ts';
 import { readTerms } from '../explain/search.ts';
 import { notFound } from '../support/exit-status.ts';
 import {
   instanceNamed,
+  KUBEVIRTS,
   launchersOf,
   MIGRATIONS,
   machineNamed,
@@ -29,15 +28,6 @@ export interface PlannedDrain extends Drain {
 
 /** Nodes of which the pods are read: one list call each. */
 const MAX_READ_NODES = 64;
-const KUBEVIRT = '/apis/kubevirt.io/v1';
-
-const configured = z.object({
-  metadata: objectMeta,
-  spec: z
-    .object({ configuration: z.object({ evictionStrategy: word.nullish() }).nullish() })
-    .nullish()
-    .catch(undefined),
-});
 
 /** What a drain of these nodes would do now. @param now milliseconds since 1970 @throws CliError, KubeError */
 export async function readDrain(client: KubeClient, names: readonly string[], now: number): Promise<PlannedDrain> {
@@ -46,7 +36,7 @@ export async function readDrain(client: KubeClient, names: readonly string[], no
     lists.readTopologies(client),
     lists.readIfAllowed(client, ...PENDING_PODS),
     lists.readAgentLeases(client, now),
-    lists.readIfAllowed(client, `${KUBEVIRT}/kubevirts`, configured),
+    lists.readIfAllowed(client, ...KUBEVIRTS),
     ...names.map((name) => lists.readAll(client, ...podsOn(name))),
   ]);
   lists.assertReported(topologies);

@@ -15,11 +15,10 @@ import { isNotFound, type KubeClient } from '../../kube/client.ts';
 import { REJECTIONS } from '../../model/kubelet/provider.ts';
 import { byName } from '../../model/lists.ts';
 import { NAMESPACE, PREDICTION_DIFFERS, WEBHOOK } from '../../model/names.ts';
-import { deployment } from '../doctor/facts/objects.ts';
 import { readScheduler } from '../extender/ask.ts';
 import type { ClusterAccess } from '../support/cluster.ts';
 import { notFound } from '../support/exit-status.ts';
-import { eventsOf, INSTANCES, LAUNCHERS, MACHINES, MIGRATIONS, NODES, within } from '../support/kinds.ts';
+import { DEPLOYMENTS, eventsOf, INSTANCES, LAUNCHERS, MACHINES, MIGRATIONS, NODES, within } from '../support/kinds.ts';
 import {
   readAgentLeases,
   readAll,
@@ -145,7 +144,7 @@ async function readStatusFacts(client: KubeClient, namespace: string | undefined
     webhooksOff: readWebhooksOff(client),
     differences: events(PREDICTION_DIFFERS),
     scheduler: readScheduler(client, now),
-    deployments: readIfAllowed(client, `/apis/apps/v1/namespaces/${NAMESPACE}/deployments`, deployment),
+    deployments: readIfAllowed(client, ...DEPLOYMENTS),
   });
 }
 
