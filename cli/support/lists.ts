@@ -100,8 +100,14 @@ export function assertReported(topologies: readonly NodeTopology[]): void {
   throw new CliError(EXIT.unreachable, message);
 }
 
+/** By node. `ages`: seconds since the last renewal. */
+export interface AgentLeases {
+  readonly ages: ReadonlyMap<string, number>;
+  readonly silent: ReadonlySet<string>;
+}
+
 /** Expiry by the API server's clock, as commands read once. @returns undefined if forbidden @throws KubeError */
-export async function readAgentLeases(client: KubeClient, now: number) {
+export async function readAgentLeases(client: KubeClient, now: number): Promise<AgentLeases | undefined> {
   const leases = await readIfAllowed(client, leasesPath(NAMESPACE), lease);
   if (leases === undefined) return undefined;
   const serverNow = now + (client.clockOffset?.() ?? 0);

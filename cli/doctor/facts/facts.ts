@@ -9,7 +9,15 @@ import packageJson from '../../../package.json' with { type: 'json' };
 import { askInCluster, readElection, SCHEDULER_LEASE, type SilentExtender } from '../../extender/ask.ts';
 import type { ClusterAccess } from '../../support/cluster.ts';
 import * as kinds from '../../support/kinds.ts';
-import { type Read, readAgentLeases, readAll, readOne, settled, tolerant } from '../../support/lists.ts';
+import {
+  type AgentLeases,
+  type Read,
+  readAgentLeases,
+  readAll,
+  readOne,
+  settled,
+  tolerant,
+} from '../../support/lists.ts';
 import * as objects from '../../support/objects.ts';
 
 export type DoctorFacts = Awaited<ReturnType<typeof readFacts>>;
@@ -30,7 +38,7 @@ export async function readFacts(cluster: ClusterAccess, now: number) {
   const facts = await settled({
     nodes: readAll(client, ...kinds.NODES),
     topologies: list(NODE_TOPOLOGIES_PATH, nodeTopology),
-    agents: tolerant(readAgentLeases(client, now)),
+    agents: readAgents(client, now),
     mutating: list(...kinds.MUTATING),
     validating: list(...kinds.VALIDATING),
     webhookRequired: object(`${ROLE_BINDINGS}/${names.WEBHOOK_REQUIRED}`, objects.roleBinding),
@@ -59,6 +67,11 @@ export async function readFacts(cluster: ClusterAccess, now: number) {
     differences: list(...kinds.eventsOf(names.PREDICTION_DIFFERS)),
   });
   return { now, command: packageJson.version, ...facts };
+}
+
+async function readAgents(client: KubeClient, now: number): Promise<Read<AgentLeases>> {
+  const value = await readAgentLeases(client, now);
+  return value === undefined ? { missing: 'forbidden' } : { value };
 }
 
 type ExtenderFact = Read<objects.ExtenderState> | (SilentExtender & { readonly value?: undefined });
