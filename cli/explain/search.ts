@@ -1,4 +1,4 @@
-import { type Hosts, hostsOf } from '../../diagnosis/hosts.ts';
+import { hostsOf } from '../../diagnosis/hosts.ts';
 import type { ExplainedNode, ExplainedPod } from '../../diagnosis/objects.ts';
 import * as judged from '../../diagnosis/opinions.ts';
 import { predictOpinions } from '../../diagnosis/predict.ts';
@@ -32,8 +32,10 @@ export async function searchNodes(cluster: ClusterAccess, pod: ExplainedPod, cho
   const { client } = cluster;
   const name = `${pod.metadata.namespace ?? ''}/${pod.metadata.name ?? ''}`;
   const [nodes, response] = await Promise.all([readAll(client, ...NODES), askExtender(cluster, name, choice)]);
-  const { opinions, reported }: OpinionsWithReports =
-    'opinions' in response ? response : await predictFromReports(client, pod, nodes, response, now);
+  const { opinions, reported } =
+    'nodes' in response
+      ? { opinions: response, reported: undefined }
+      : await predictFromReports(client, pod, nodes, response, now);
   const extenderAway = 'whyNot' in response && response.away ? response.whyNot : undefined;
   const needs = placementNeedsOf(pod);
   const nodeOpinions =
@@ -63,25 +65,22 @@ interface NoAnswer {
   readonly away: boolean;
 }
 
-type Asked = { readonly opinions: judged.Opinions } | NoAnswer;
-
 /** @param pod namespace/name @throws CliError if an address from the user does not respond; KubeError */
-async function askExtender(cluster: ClusterAccess, pod: string, { extender: url }: ExtenderChoice): Promise<Asked> {
+async function askExtender(
+  cluster: ClusterAccess,
+  pod: string,
+  { extender: url }: ExtenderChoice,
+): Promise<judged.Opinions | NoAnswer> {
   const response =
     url === undefined
       ? await askInCluster(cluster, { pod })
       : { answer: await askAddress(url, pod, cluster.requestTimeout) };
   if ('missing' in response) return { whyNot: response.why, away: response.missing === 'silent' };
   const opinions = judged.extenderOpinions(response.answer);
-  if (opinions !== undefined) return { opinions };
+  if (opinions !== undefined) return opinions;
   const whyNot = `${url ?? 'the extender'} did not answer as a Plumbline extender`;
   if (url !== undefined) throw new CliError(EXIT.unreachable, whyNot);
   return { whyNot, away: true };
-}
-
-interface OpinionsWithReports {
-  readonly opinions: judged.Opinions;
-  readonly reported?: Hosts;
 }
 
 async function predictFromReports(
@@ -90,10 +89,11 @@ async function predictFromReports(
   nodes: readonly ExplainedNode[],
   { whyNot, away }: NoAnswer,
   now: number,
-): Promise<OpinionsWithReports> {
+) {
   const needs = placementNeedsOf(pod);
   if (!isExclusive(needs) && needs.mask === undefined) {
-    return { opinions: predictOpinions({ pod, nodes, reported: hostsOf([]), pending: [], silent: new Set() }) };
+    const reported = hostsOf([]);
+    return { opinions: predictOpinions({ pod, nodes, reported, pending: [], silent: new Set() }), reported };
   }
   const [topologies, pending, agents] = await Promise.all([
     readTopologies(client),
