@@ -5,6 +5,7 @@ import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { LEASES, NAMESPACES, NODE_TOPOLOGIES, NODES, PODS } from '../../sandbox/api-server/built-in-types.ts';
 import { createSandbox } from '../../sandbox/cluster/cluster.ts';
 import type { JsonRecord, KubeObject, KubePod } from '../../sandbox/objects.ts';
+import { type NodeParts, nodeObject, topologyObject } from './objects-fixture.ts';
 import { buildCli, plumbline, type Ran } from './run.ts';
 
 type Sandbox = ReturnType<typeof createSandbox>;
@@ -28,12 +29,9 @@ export interface SuiteCluster extends Omit<FixtureCluster, 'stop'> {
   run(...args: string[]): Promise<Ran>;
 }
 
-export interface NodeOptions {
-  readonly labels?: Readonly<Record<string, string>>;
+export interface NodeOptions extends Omit<NodeParts, 'spec'> {
   readonly unschedulable?: boolean;
   readonly taints?: readonly { readonly key: string; readonly effect: string }[];
-  readonly conditions?: readonly Readonly<Record<string, string>>[];
-  readonly allocatable?: Readonly<Record<string, string>>;
   /** Undefined for a node without a report. */
   readonly report?: Partial<NodeTopologyStatus> | undefined;
 }
@@ -52,30 +50,6 @@ export interface PodOptions {
   readonly ownerReferences?: KubeObject['metadata']['ownerReferences'];
 }
 
-/** Two NUMA nodes of 8 cores of 2 threads; physnet0 on NUMA node 0; the first core reserved. */
-export const REPORT: NodeTopologyStatus = {
-  kubeletVersion: 'v1.36.2',
-  cells: [
-    { id: 0, cpus: '0-7,16-23' },
-    { id: 1, cpus: '8-15,24-31' },
-  ],
-  cores: Array.from({ length: 16 }, (_, i) => `${i},${i + 16}`),
-  reserved: '0,16',
-  cpuManager: { policy: 'static', options: { 'full-pcpus-only': 'true' } },
-  topologyManager: { policy: 'single-numa-node', scope: 'container' },
-  assignments: [],
-  physnets: [{ name: 'physnet0', cells: '0' }],
-};
-
-const ALLOCATABLE = {
-  cpu: '30',
-  memory: '64Gi',
-  pods: '110',
-  'devices.kubevirt.io/kvm': '1k',
-  'devices.kubevirt.io/tun': '1k',
-  'physnet.plumbline.dev/physnet0': '110',
-};
-
 /** No scheduler of the sandbox has this name, so the pod stays unscheduled. */
 const UNKNOWN = 'unknown';
 
@@ -87,25 +61,14 @@ export async function createFixtureCluster(): Promise<FixtureCluster> {
   return {
     sandbox,
     kubeconfig: await sandbox.kubeconfig({ kind: 'admin' }),
-    async node(name, { labels, unschedulable, taints, conditions = [], allocatable, report = {} } = {}) {
-      await client.create(NODES, {
-        apiVersion: 'v1',
-        kind: 'Node',
-        metadata: { name, labels: { 'kubevirt.io/schedulable': 'true', ...labels } },
-        spec: {
-          ...(unschedulable && { unschedulable }),
-          ...(taints && { taints: taints.map((taint) => ({ ...taint })) }),
-        },
-        status: {
-          allocatable: { ...ALLOCATABLE, ...allocatable },
-          conditions: [{ type: 'Ready', status: 'True' }, ...conditions] as { type: string; status: string }[],
-        },
-      });
-      const empty = { apiVersion: 'plumbline.dev/v1alpha1', kind: 'NodeTopology', metadata: { name } };
+    async node(name, { labels, unschedulable, taints, conditions = [], allocatable, report } = {}) {
+      const spec = { ...(unschedulable && { unschedulable }), ...(taints && { taints: structuredClone(taints) }) };
+      const ready = [{ type: 'Ready', status: 'True' }, ...conditions];
+      const node = nodeObject(name, { labels, spec, conditions: ready, allocatable });
+      await client.create(NODES, { apiVersion: 'v1', kind: 'Node', ...node } as unknown as KubeObject);
+      const { status, ...empty } = topologyObject(name, report);
       const made = await client.create(NODE_TOPOLOGIES, empty);
-      const change = (draft: KubeObject) => {
-        draft.status = structuredClone({ ...REPORT, ...report }) as unknown as KubeObject['status'];
-      };
+      const change = (draft: KubeObject) => Object.assign(draft, { status: structuredClone(status) });
       await client.edit(NODE_TOPOLOGIES, made, change, 'status');
     },
     async pod(name, options = {}) {
