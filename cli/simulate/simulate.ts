@@ -31,11 +31,10 @@ interface Class {
   readonly verdicts: Map<Demand, NodeVerdict>;
 }
 
-/** Each on the best node; equal nodes are evaluated once. @param progress gets the number placed */
+/** Each on the best node; equal nodes are evaluated once. */
 export function simulate(
   hosts: readonly ReportedHost[],
   demands: readonly Demand[],
-  progress: (placed: number) => void = () => {},
   circumstancesOf: (host: ReportedHost, demands: readonly Demand[]) => Circumstances = () => NONE,
 ) {
   const classes = classesOf(hosts, (host) => circumstancesOf(host, demands));
@@ -49,7 +48,7 @@ export function simulate(
       const node = give(classes, best, demand, `${demand.name}#${all}`);
       placements.set(node, [...(placements.get(node) ?? []), demand.name]);
       placed++;
-      progress(++all);
+      all++;
     }
     const done = demand.count !== undefined && placed === demand.count;
     const { name, cpus, padding, count: requested } = demand;
