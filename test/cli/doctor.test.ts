@@ -24,8 +24,7 @@ import { PREDICTION_DIFFERS } from '../../model/names.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import { launcher as launcherObject } from '../diagnosis/fixture.ts';
 import { vmiOwner } from '../support/vmi-owner.ts';
-import { useCluster } from './cluster-fixture.ts';
-import { topologyObject } from './objects-fixture.ts';
+import { topologyObject, useCluster } from './cluster-fixture.ts';
 
 const NOW = Date.now();
 const SILENT = 'the extender in pod plumbline-scheduler-1 did not answer (connection refused)';

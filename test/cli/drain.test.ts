@@ -8,8 +8,8 @@ import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { launcher } from '../diagnosis/fixture.ts';
 import { parseOutput } from '../support/output-schema.ts';
 import { vmiOwner } from '../support/vmi-owner.ts';
+import { nodeObject, topologyObject } from './cluster-fixture.ts';
 import { type ApiObject, createObjectsApi, type Objects } from './objects-api-stand-in.ts';
-import { nodeObject, topologyObject } from './objects-fixture.ts';
 
 const NOW = Date.parse('2026-11-01T10:00:00Z');
 const NAMESPACE = 'tenants';

@@ -4,8 +4,8 @@ import { statusLines } from '../../cli/status/run.ts';
 import { lineText } from '../../cli/support/terminal.ts';
 import { readVersions } from '../../cli/version/run.ts';
 import { NODE, NOW, STATE_TABLE } from '../diagnosis/state-table-fixture.ts';
+import { leaseObject } from './cluster-fixture.ts';
 import { createObjectsApi, type Objects } from './objects-api-stand-in.ts';
-import { leaseObject } from './objects-fixture.ts';
 
 const DEPLOYMENTS = '/apis/apps/v1/deployments';
 const statusOf = (objects: Objects, namespace?: string) =>

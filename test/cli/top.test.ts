@@ -14,8 +14,7 @@ import { launcher } from '../diagnosis/fixture.ts';
 import { eventually } from '../support/eventually.ts';
 import { parseOutput } from '../support/output-schema.ts';
 import { skipFor } from '../support/parts.ts';
-import { useCluster } from './cluster-fixture.ts';
-import { topologyObject } from './objects-fixture.ts';
+import { topologyObject, useCluster } from './cluster-fixture.ts';
 import { assertFails, PROGRAM } from './run.ts';
 
 const plain = (width = Number.POSITIVE_INFINITY) => ({

@@ -2,8 +2,8 @@ import type { Reason, Verdict } from '../../diagnosis/reasons.ts';
 import type { Stage, VmState } from '../../diagnosis/state.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { PLACE_LOST } from '../../model/names.ts';
+import { leaseObject, nodeObject, topologyObject } from '../cli/cluster-fixture.ts';
 import type { ApiObject, Objects } from '../cli/objects-api-stand-in.ts';
-import { leaseObject, nodeObject, topologyObject } from '../cli/objects-fixture.ts';
 import { ANNOTATED, launcher } from './fixture.ts';
 
 /** The time of all states. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { nearestLines } from '../../../cli/explain/run.ts';
 import { lineText } from '../../../cli/support/terminal.ts';
 import { preparedHost } from '../../../model/placement/needs.ts';
-import { REPORT } from '../objects-fixture.ts';
+import { REPORT } from '../cluster-fixture.ts';
 
 /** Owned: all of NUMA node 0 except cores 6 and 7 and one thread of core 5. NUMA node 1 is free. */
 const ASSIGNMENTS = [

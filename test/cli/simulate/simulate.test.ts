@@ -6,8 +6,8 @@ import { readScene } from '../../../cli/simulate/scene.ts';
 import { simulate } from '../../../cli/simulate/simulate.ts';
 import type { ClusterAccess } from '../../../cli/support/cluster.ts';
 import { explainedPod } from '../../../diagnosis/objects.ts';
+import { leaseObject, nodeObject, topologyObject } from '../cluster-fixture.ts';
 import { createObjectsApi, type Objects } from '../objects-api-stand-in.ts';
-import { leaseObject, nodeObject, topologyObject } from '../objects-fixture.ts';
 
 const NOW = Date.parse('2026-11-01T10:00:00Z');
 const TAINT = { key: 'dedicated', value: 'x', effect: 'NoSchedule' };

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { readElection, SCHEDULER_LEASE } from '../../../cli/extender/ask.ts';
 import { readAgentLeases } from '../../../cli/support/lists.ts';
 import type { KubeClient } from '../../../kube/client.ts';
+import { leaseObject } from '../cluster-fixture.ts';
 import { createObjectsApi } from '../objects-api-stand-in.ts';
-import { leaseObject } from '../objects-fixture.ts';
 
 const NOW = Date.parse('2026-11-01T10:00:00Z');
 const RENEWED = Date.parse('2026-11-01T10:04:57Z');
