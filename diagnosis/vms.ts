@@ -28,7 +28,7 @@ import {
 } from './vm-facts.ts';
 
 /** The objects that determine the states of VMs; what is missing could not be read. */
-export interface VmObjects {
+interface VmObjects {
   readonly nodes: readonly ExplainedNode[];
   readonly hosts: readonly ReportedHost[] | undefined;
   readonly silent: ReadonlySet<string> | undefined;

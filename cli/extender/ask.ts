@@ -126,7 +126,7 @@ const OVERDUE_SECONDS = 60;
 
 export const SCHEDULER_LEASE = { namespace: NAMESPACE, lease: SCHEDULER } as const;
 
-export interface Election {
+interface Election {
   /** Host name of the leader, which is the name of its pod or node; undefined: the Lease is released. */
   readonly leader: string | undefined;
   /** Seconds since the last renewal, by the API server's clock; undefined: never renewed. */

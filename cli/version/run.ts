@@ -33,7 +33,7 @@ export async function run(flags: VersionFlags): Promise<void> {
   });
 }
 
-export type ClusterVersions = Awaited<ReturnType<typeof readVersions>>;
+type ClusterVersions = Awaited<ReturnType<typeof readVersions>>;
 
 export async function readVersions(client: Pick<KubeClient, 'get'>) {
   const [kubernetes, kubevirts, pods] = await Promise.all([

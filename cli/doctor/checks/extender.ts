@@ -169,7 +169,7 @@ function checkConfigured(recorder: AreaRecorder, { schedulers, extender, launche
 
 const DEFAULT_SCHEDULER = 'default-scheduler';
 
-export function checkRouting(recorder: AreaRecorder, facts: DoctorFacts, way: Exclude<Way, 'unknown'>): void {
+function checkRouting(recorder: AreaRecorder, facts: DoctorFacts, way: Exclude<Way, 'unknown'>): void {
   const configurations = recorder.value(facts.mutating, 'MutatingWebhookConfigurations');
   const ourConfiguration = configurations?.find(({ metadata }) => metadata.name === WEBHOOK);
   const routes = ourConfiguration?.webhooks.some(({ name }) => name === SCHEDULER_WEBHOOK);

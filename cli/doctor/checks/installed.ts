@@ -108,7 +108,7 @@ const BY_ONE: Fix = fix(
 );
 
 /** One minor version apart is supported (docs/reference/versions.md): it occurs during an upgrade. */
-export function checkVersions(recorder: AreaRecorder, { systemPods, command }: DoctorFacts): void {
+function checkVersions(recorder: AreaRecorder, { systemPods, command }: DoctorFacts): void {
   const pods = recorder.value(systemPods, `pods of ${NAMESPACE}`);
   if (pods === undefined) return;
   const { running, unknown } = runningParts(pods);

@@ -144,7 +144,7 @@ const ANNOTATE = 'annotate the VMs: docs/get-started/migration.md#from-aligncpus
 const PODS = [LAUNCHER_WEBHOOK, FINAL_WEBHOOK];
 
 /** KubeVirt's own padding: its gate and its annotation only work together, and the webhook must get these launchers. */
-export function checkAlignCpus(recorder: AreaRecorder, facts: DoctorFacts): void {
+function checkAlignCpus(recorder: AreaRecorder, facts: DoctorFacts): void {
   for (const kubevirt of recorder.value(facts.kubevirts, 'KubeVirt objects') ?? []) {
     const gate = featureGates(kubevirt).includes(GATE);
     const annotated = kubevirt.metadata.annotations?.[EVEN_PARITY_ANNOTATION] !== undefined;
