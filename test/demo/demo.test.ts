@@ -14,11 +14,13 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import type { DaemonName } from '../../cli/demo/daemons.ts';
-import { createNewFile } from '../../cli/demo/new-file.ts';
+import { createNewFile, requireNew } from '../../cli/demo/new-file.ts';
+import { kubeconfig } from '../../sandbox/cluster/identities.ts';
 import { machineCpus } from '../../sandbox/qemu/guests.ts';
 import { buildOnce, root } from '../support/bundles.ts';
 import { eventually } from '../support/eventually.ts';
@@ -117,6 +119,19 @@ describe('the demo', function () {
     // A process of another test file may be ending.
     await eventually(() => leftovers().length === 0, 'no process is left').catch(() => undefined);
     assert.deepEqual(leftovers(), []);
+  });
+
+  it('--write-kubeconfig: replaces that of a demo which was killed, and not that of one which runs', async () => {
+    const listener = createServer().listen(0, '127.0.0.1');
+    await once(listener, 'listening');
+    const { port } = listener.address() as AddressInfo;
+    const path = join(temp(), 'config');
+    writeFileSync(path, kubeconfig({ server: `https://127.0.0.1:${port}`, ca: 'x', token: 't' }));
+    await assert.rejects(requireNew(path), /is not overwritten/);
+    listener.close();
+    await once(listener, 'close');
+    await requireNew(path);
+    assert.ok(!existsSync(path));
   });
 
   it('closing its terminal ends it and all it started, and removes the kubeconfig', async () => {
