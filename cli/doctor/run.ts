@@ -7,8 +7,8 @@ import { DPU_LEASE_PREFIX } from '../../model/names.ts';
 import { type ClusterAccess, type ClusterFlags, usingCluster } from '../support/cluster.ts';
 import { EXIT } from '../support/exit-status.ts';
 import { undefinedIfForbidden } from '../support/lists.ts';
-import { type OutputFormat, print, printToWaiting } from '../support/output.ts';
-import { joinParts, type Line, paint, remedyParagraph, wrap } from '../support/terminal.ts';
+import { createProgress, type OutputFormat, print } from '../support/output.ts';
+import { joinParts, type Line, paint, remedyParagraph, type Terminal, wrap } from '../support/terminal.ts';
 import { byCause } from './causes.ts';
 import { checkAgents, checkInterference } from './checks/agents.ts';
 import { checkCertificates } from './checks/certificates.ts';
@@ -57,11 +57,23 @@ async function check(cluster: ClusterAccess, areas: readonly Area[], flags: Doct
     ? undefined
     : await readFacts(cluster, Date.now());
   for (const area of AREAS) if (facts && !isApart(area) && isSelected(area)) reports.push(CHECKS[area](facts));
-  const dpus = isSelected('dpu') ? await lookAtLeases(cluster.client, facts, flags) : undefined;
+  // What is complete is printed before the Leases are watched for a while.
+  const isText = flags.output === undefined || flags.output === 'wide';
+  let printed = 0;
+  const beforeWatch = async () => {
+    if (!isText || reports.length === 0) return;
+    printed = reports.length;
+    const early = byCause(reports.flatMap((report) => report.findings));
+    const text = ({ width }: Terminal, wide: boolean) => areaLines(reports, early, width, wide);
+    await print(flags.output, undefined, { text });
+  };
+  const dpus = isSelected('dpu') ? await lookAtLeases(cluster.client, facts, flags, beforeWatch) : undefined;
   if (isSelected('dpu')) reports.push(checkDpus(dpus, flags.watch));
   const findings = byCause(reports.flatMap((report) => report.findings));
+  const late = reports.slice(printed);
+  const lateFindings = printed === 0 ? findings : byCause(late.flatMap((report) => report.findings));
   await print(flags.output, doctorData(reports, findings, dpus), {
-    text: ({ width }, wide) => doctorLines(reports, findings, width, wide),
+    text: ({ width }, wide) => [...areaLines(late, lateFindings, width, wide), ...endLines(reports, findings, wide)],
     name: () => [...new Set(findings.flatMap(({ objects }) => objects ?? []))],
   });
   process.exitCode = findings.length === 0 ? EXIT.ok : EXIT.findings;
@@ -79,17 +91,22 @@ async function lookAtLeases(
   client: KubeClient,
   facts: DoctorFacts | undefined,
   { dpuLeaseNamespace: namespace, watch }: DoctorFlags,
+  beforeWatch: () => Promise<void>,
 ): Promise<DpuDiagnosis[] | undefined> {
+  const progress = createProgress();
+  const update = (seconds: number) => progress.update(seconds / watch, 'watching the Leases of DPUs');
   const hosts = facts?.nodes.some(isDpuHost) ?? true;
   try {
-    const quick = await watchDpus(client, namespace, 0);
+    const quick = await watchDpus(client, namespace, 0, update);
     if (quick.length === 0 || (!hosts && quick.every(({ looks }) => looks.length === 0))) return [];
-    const isDecided = watch === 0 || quick.every(({ looks }) => looks.every(isLongExpired));
-    if (!isDecided) printToWaiting(`watching the Leases of DPUs for ${watch} s`);
-    const leases = isDecided ? quick : await watchDpus(client, namespace, watch);
+    const isDecided = quick.every(({ looks }) => looks.every(isLongExpired));
+    if (watch > 0 && !isDecided) await beforeWatch();
+    const leases = watch === 0 || isDecided ? quick : await watchDpus(client, namespace, watch, update);
     return leases.map((lease) => diagnoseDpu(DPU_LEASE_PREFIX + lease.node, lease));
   } catch (error) {
     return undefinedIfForbidden(error);
+  } finally {
+    progress.end();
   }
 }
 
@@ -106,8 +123,8 @@ const MARKS = { error: { mark: '✘', style: 'red' }, warning: { mark: '!', styl
 
 const isChecked = ({ findings, unseen }: AreaReport) => findings.length === 0 && unseen.length === 0;
 
-/** Findings, a line for each area without a fault, what the signs mean, and the sum. */
-export function doctorLines(
+/** Findings, then a line for each area without a fault. */
+export function areaLines(
   reports: readonly AreaReport[],
   findings: readonly DoctorFinding[],
   width: number,
@@ -143,7 +160,11 @@ export function doctorLines(
     }
   }
   if (lines.length > 0 && lines.at(-1) !== '') lines.push('');
-  return [...lines, ...legendLines(reports, wide), summaryLine(reports, findings)];
+  return lines;
+}
+
+export function endLines(reports: readonly AreaReport[], findings: readonly DoctorFinding[], wide: boolean): Line[] {
+  return [...legendLines(reports, wide), summaryLine(reports, findings)];
 }
 
 function legendLines(reports: readonly AreaReport[], wide: boolean): Line[] {

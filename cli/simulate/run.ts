@@ -7,7 +7,7 @@ import type { SelectingSpec } from '../../model/launcher/node-selection.ts';
 import { groupBy } from '../../model/lists.ts';
 import { type ClusterFlags, usingCluster } from '../support/cluster.ts';
 import { EXIT, usageError } from '../support/exit-status.ts';
-import { type OutputFormat, print } from '../support/output.ts';
+import { createProgress, type OutputFormat, print } from '../support/output.ts';
 import { joinParts, type Line, paint, someNames, tableLines, wrap } from '../support/terminal.ts';
 import { type Demand, demandOf, parseShape, readVmFile, requiredNetworks, type VmFile } from './demand.ts';
 import { expandVm } from './instancetypes.ts';
@@ -58,7 +58,12 @@ export async function run(flags: SimulateFlags, defaultTopology: string): Promis
           prepare(shapes, files, await scenes.readScene(client, Date.now()), client),
         )
       : await prepare(shapes, files, scenes.hypothetical(scenes.inventNodes(invention)));
-  const result = simulate(targets.hosts, demands, targets.circumstances);
+  const progress = createProgress();
+  const requested = demands.reduce((sum, { count }) => sum + (count ?? 0), 0);
+  const update = (placed: number) =>
+    progress.update(requested === 0 ? 0 : placed / requested, `${countText(placed, 'VM')} placed`);
+  const result = simulate(targets.hosts, demands, update, targets.circumstances);
+  progress.end();
   const allNotes = [
     ...(invention === undefined ? [] : [assumedText(invention)]),
     ...notes,

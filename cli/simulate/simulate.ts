@@ -31,10 +31,11 @@ interface Class {
   readonly verdicts: Map<Demand, NodeVerdict>;
 }
 
-/** Each on the best node; equal nodes are evaluated once. */
+/** Each on the best node; equal nodes are evaluated once. @param progress gets the number placed */
 export function simulate(
   hosts: readonly ReportedHost[],
   demands: readonly Demand[],
+  progress: (placed: number) => void = () => {},
   circumstancesOf: (host: ReportedHost, demands: readonly Demand[]) => Circumstances = () => NONE,
 ) {
   const classes = classesOf(hosts, (host) => circumstancesOf(host, demands));
@@ -48,7 +49,7 @@ export function simulate(
       const node = give(classes, best, demand, `${demand.name}#${all}`);
       placements.set(node, [...(placements.get(node) ?? []), demand.name]);
       placed++;
-      all++;
+      progress(++all);
     }
     const done = demand.count !== undefined && placed === demand.count;
     const { name, cpus, padding, count: requested } = demand;

@@ -1,7 +1,8 @@
 import { realpathSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { printableJson } from '../../runtime/printable.ts';
-import { type Line, lineText, type Terminal, terminalOf } from './terminal.ts';
+import { monotonicSeconds } from '../../runtime/time.ts';
+import { type Line, lineText, type Sink, type Terminal, terminalOf } from './terminal.ts';
 
 export type OutputFormat = 'text' | 'wide' | 'name' | 'json' | 'yaml';
 
@@ -52,11 +53,6 @@ export function printMessage(text: string): void {
   process.stderr.write(`${lineText(text)}\n`);
 }
 
-/** For people who wait: nothing in a pipe or a log. */
-export function printToWaiting(text: string): void {
-  if (process.stderr.isTTY) printMessage(text);
-}
-
 function write(text: string): void {
   process.stdout.write(text);
 }
@@ -71,6 +67,35 @@ export async function untilInterrupted(run: (signal: AbortSignal) => Promise<voi
   } finally {
     process.removeListener('SIGINT', stop).removeListener('SIGTERM', stop);
   }
+}
+
+type Out = Sink & Pick<NodeJS.WriteStream, 'write'>;
+
+/** Seconds between two updates of the bar, and between two plain lines: shorter work prints nothing. */
+const BAR_INTERVAL_SECONDS = 0.05;
+const PLAIN_INTERVAL_SECONDS = 10;
+const BAR_CHARACTERS = 30;
+
+export function createProgress(out: Out = process.stderr, nowSeconds = monotonicSeconds) {
+  const isBar = out.isTTY === true;
+  const { width } = terminalOf(out);
+  let last = isBar ? Number.NEGATIVE_INFINITY : nowSeconds();
+  let drawn = false;
+  return {
+    update(done: number, text: string) {
+      if (nowSeconds() - last < (isBar ? BAR_INTERVAL_SECONDS : PLAIN_INTERVAL_SECONDS)) return;
+      last = nowSeconds();
+      drawn = true;
+      const share = Math.min(1, Math.max(0, done));
+      const full = Math.round(share * BAR_CHARACTERS);
+      const bar = `${'█'.repeat(full)}${'░'.repeat(BAR_CHARACTERS - full)} ${lineText(text)}`;
+      const plain = `${String(Math.floor(share * 100)).padStart(3)} %  ${lineText(text)}\n`;
+      out.write(isBar ? `\r\x1b[K${bar.slice(0, Math.max(0, width - 1))}` : plain);
+    },
+    end() {
+      if (drawn && isBar) out.write('\r\x1b[K');
+    },
+  };
 }
 
 /** The directory of the command's bundle and of other files from the build. */

@@ -5,14 +5,14 @@ import { checkAgents } from '../../cli/doctor/checks/agents.ts';
 import { checkCertificates } from '../../cli/doctor/checks/certificates.ts';
 import { checkDpus } from '../../cli/doctor/checks/dpu.ts';
 import { checkExtender } from '../../cli/doctor/checks/extender.ts';
-import { AREAS } from '../../cli/doctor/checks/finding.ts';
+import { AREAS, type AreaReport, type DoctorFinding } from '../../cli/doctor/checks/finding.ts';
 import { checkInstalled } from '../../cli/doctor/checks/installed.ts';
 import { checkKubelets } from '../../cli/doctor/checks/kubelet.ts';
 import { checkNetworks } from '../../cli/doctor/checks/networks.ts';
 import { checkPods } from '../../cli/doctor/checks/pods.ts';
 import { checkWebhook } from '../../cli/doctor/checks/webhook.ts';
 import type { DoctorFacts } from '../../cli/doctor/facts/facts.ts';
-import { doctorLines } from '../../cli/doctor/run.ts';
+import { areaLines, endLines } from '../../cli/doctor/run.ts';
 import * as objects from '../../cli/support/objects.ts';
 import { lineText } from '../../cli/support/terminal.ts';
 import { explainedNode, explainedPod, explainedVm, occurrence } from '../../diagnosis/objects.ts';
@@ -488,6 +488,10 @@ function isCommand(program: string, args: readonly string[]): boolean {
   return ['explain', 'top', 'verify'].includes(first);
 }
 
+function doctorLines(reports: readonly AreaReport[], findings: readonly DoctorFinding[], width: number, wide = false) {
+  return [...areaLines(reports, findings, width, wide), ...endLines(reports, findings, wide)];
+}
+
 describe('plumbline doctor', () => {
   for (const [way, facts] of [
     ['sidecar', GOOD],
@@ -499,7 +503,7 @@ describe('plumbline doctor', () => {
         reports.flatMap(({ findings, unseen }) => [...findings.map(({ what }) => what), ...unseen]).join(),
         '',
       );
-      assert.equal(doctorLines(reports, [], 80, false).at(-1), 'no problems found');
+      assert.equal(doctorLines(reports, [], 80).at(-1), 'no problems found');
     });
   }
 
@@ -595,7 +599,7 @@ describe('plumbline doctor', () => {
     const away: DoctorFacts = { ...GOOD, ...AWAY };
     for (const facts of [away, { ...away, webhookSecret: { missing: 'absent' } } as DoctorFacts]) {
       const reports = ALL.map((check) => check(facts));
-      const lines = doctorLines(reports, byCause(reports.flatMap(({ findings }) => findings)), 80, false);
+      const lines = doctorLines(reports, byCause(reports.flatMap(({ findings }) => findings)), 80);
       const text = lines.join(' ').replace(/\s+/g, ' ');
       assert.match(text, /meanwhile: .+: kubectl -n plumbline-system delete rolebinding plumbline-webhook-required/);
     }

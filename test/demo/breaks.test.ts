@@ -125,7 +125,7 @@ class Commands {
   /** Of the area dpu alone, which watches the Leases for some seconds. */
   async dpus(): Promise<readonly string[]> {
     const { client } = this.#cluster;
-    const seen = await watchDpus(client, DPU_LEASE_NAMESPACE, WATCH_SECONDS);
+    const seen = await watchDpus(client, DPU_LEASE_NAMESPACE, WATCH_SECONDS, () => undefined);
     const diagnoses = seen.map((one) => diagnoseDpu(DPU_LEASE_PREFIX + one.node, one));
     const { findings } = checkDpus(diagnoses, WATCH_SECONDS);
     return findings.map(({ area, what }) => `${area}: ${what}`);

@@ -50,7 +50,7 @@ describe('a DPU whose Open vSwitch restarts under VMs', function () {
     return vms.map(({ name, state }) => `${name}: ${state}`).sort();
   };
   const doctor = async () => {
-    const seen = await watchDpus(stage.api, DPU_LEASE_NAMESPACE, 0);
+    const seen = await watchDpus(stage.api, DPU_LEASE_NAMESPACE, 0, () => undefined);
     return seen.flatMap((one) => diagnoseDpu(`ovn-dpu-${one.node}`, one).problems).join();
   };
   const startOn = async (node: string, names: readonly string[]) => {

@@ -52,8 +52,13 @@ type PodOfNode = z.infer<typeof pod>;
 /** Between two reads: short enough to see every writer that renews every few seconds. */
 const READ_INTERVAL_MILLISECONDS = 1000;
 
-/** Reads nodes and pods once. @throws KubeError */
-export async function watchDpus(client: KubeClient, namespace: string, seconds: number): Promise<DpuSighting[]> {
+/** Reads nodes and pods once. @param progress gets seconds since the start @throws KubeError */
+export async function watchDpus(
+  client: KubeClient,
+  namespace: string,
+  seconds: number,
+  progress: (seconds: number) => void,
+): Promise<DpuSighting[]> {
   const path = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`;
   const looks = new Map<string, LeaseLook[]>();
   const begun = Date.now();
@@ -69,6 +74,7 @@ export async function watchDpus(client: KubeClient, namespace: string, seconds: 
   };
   await readLeases();
   while (Date.now() - begun < seconds * 1000) {
+    progress((Date.now() - begun) / 1000);
     await delay(READ_INTERVAL_MILLISECONDS);
     await readLeases();
   }
