@@ -37,7 +37,7 @@ export interface Drain {
   readonly orderMatters: boolean;
 }
 
-export interface DrainInput extends Remaining {
+interface DrainInput extends Remaining {
   /** The VMs whose guests run on the nodes that are drained. */
   readonly vms: readonly Vm[];
   /** `evictionStrategy` of KubeVirt's configuration, for VMs without their own. */

@@ -130,7 +130,7 @@ export const explainedVm = z.object({
   spec: z.object({
     running: z.boolean().nullish(),
     runStrategy: z.string().nullish(),
-    template: z.object({ metadata: z.object({ annotations: texts }).nullish() }).nullish(),
+    template: z.object({ metadata: orUndefined(objectMeta) }).nullish(),
   }),
   status: orUndefined(
     z.object({

@@ -141,13 +141,6 @@ function maskedVm(facts: Named & Pick<VmFacts, 'node'>, at: string): Cause {
 }
 
 type PausedVmFacts = Named & Pick<VmFacts, 'node' | 'instance' | 'scheduler' | 'now'>;
-type MaskedVmFacts = PausedVmFacts & { readonly node: NodeStateFacts };
-
-/** The state of a running VM with a CPU mask; the most important fact first. */
-export function runningMaskedVm(facts: MaskedVmFacts, at: string, pause: InstanceFacts['pause']): Cause[] {
-  if (pause !== undefined) return pausedGuest(facts, at, pause);
-  return withDpu(facts, at, byLastReport(facts.node, at, [maskedVm(facts, at)]));
-}
 
 /** A VM whose guest is paused; the most important fact first. */
 export function pausedGuest(facts: PausedVmFacts, at: string, pause: NonNullable<InstanceFacts['pause']>): Cause[] {
@@ -159,7 +152,7 @@ export function pausedGuest(facts: PausedVmFacts, at: string, pause: NonNullable
 
 function pausedVm(facts: PausedVmFacts, at: string, pause: NonNullable<InstanceFacts['pause']>): Cause {
   const { node } = facts;
-  if (pause.atStart && node !== undefined) return beforePinning({ ...facts, node }, at, pause.since);
+  if (pause.atStart && node !== undefined) return beforePinning(facts, node, at, pause.since);
   const text = `it is on ${at} and does not run${pause.text === '' ? '' : `: ${pause.text}`}`;
   const { name, namespace } = facts;
   const unpause = virtctl('unpause', 'vmi', name, '-n', namespace);
@@ -178,8 +171,7 @@ const READ_LOG = remedy(
   plumbline('doctor', 'extender'),
 );
 
-function beforePinning(facts: MaskedVmFacts, at: string, since: string): Cause {
-  const { pinning, silent } = facts.node;
+function beforePinning(facts: PausedVmFacts, { pinning, silent }: NodeStateFacts, at: string, since: string): Cause {
   const waits = `it is on ${at} and does not run until its vCPUs are pinned`;
   const pausedSeconds = ((facts.now ?? Number.NaN) - Date.parse(since)) / 1000;
   if (pinning === undefined) {

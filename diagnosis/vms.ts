@@ -28,7 +28,7 @@ import {
 } from './vm-facts.ts';
 
 /** The objects that determine the states of VMs; what is missing could not be read. */
-export interface VmObjects {
+interface VmObjects {
   readonly nodes: readonly ExplainedNode[];
   readonly hosts: readonly ReportedHost[] | undefined;
   readonly silent: ReadonlySet<string> | undefined;
@@ -61,6 +61,27 @@ export const vmiOwner = ({ metadata }: Pick<PodShape, 'metadata'>) =>
 
 export const timeCreated = ({ metadata }: ExplainedPod) => millisecondsOf(metadata.creationTimestamp);
 
+interface VmRecord extends Pick<Vm, 'namespace' | 'name' | 'machine' | 'instance'>, Pick<VmObjects, 'migrations'> {
+  /** Newest first. */
+  readonly rejections: readonly Occurrence[];
+}
+
+/** The facts about a VM that are the same for all its launchers. @param now milliseconds since 1970 */
+export function commonFacts(record: VmRecord, now: number): VmFacts {
+  const { namespace, name, machine, instance, migrations, rejections } = record;
+  return {
+    namespace,
+    name,
+    kind: kindOf(instance, machine),
+    machine: machine && machineFacts(machine, now),
+    instance: instance && { ...instanceFacts(instance), hasCpusOfClaim: instance.spec.domain.cpu?.dra !== undefined },
+    migration: instance && migrationFacts(instance.status?.migrationState, migrations),
+    annotations: instance?.metadata.annotations ?? machine?.spec.template?.metadata?.annotations,
+    rejection: rejectionFacts(rejections, now),
+    now,
+  };
+}
+
 export function launcherOf(pod: ExplainedPod, facts: VmFacts): Launcher {
   const { uid = '', labels } = pod.metadata;
   return {
@@ -74,7 +95,7 @@ export function launcherOf(pod: ExplainedPod, facts: VmFacts): Launcher {
 
 /** Every VM, every instance without a VM, and every other launcher, with its state. */
 export function vmsOf(objects: VmObjects): Vm[] {
-  const { scheduler, silent, migrations = [], now, events = [], rejections = [] } = objects;
+  const { scheduler, silent, migrations = [], now, events = [] } = objects;
   const byKey = <T extends Pick<ExplainedVm, 'metadata'>>(list: readonly T[] = []) =>
     new Map(list.map((item) => [`${item.metadata.namespace}/${item.metadata.name}`, item]));
   const machines = byKey(objects.machines);
@@ -86,7 +107,7 @@ export function vmsOf(objects: VmObjects): Vm[] {
   const moves = groupBy(migrations, ({ metadata, spec }) => `${metadata.namespace}/${spec.vmiName}`);
   const newestFirst = (list: readonly Occurrence[]) => [...list].sort((a, b) => timeOf(b) - timeOf(a));
   const latest = newestFirst(events);
-  const rejected = newestFirst(rejections);
+  const rejected = newestFirst(objects.rejections ?? []);
   const nodes = new Map(objects.nodes.map((node) => [node.metadata.name ?? '', node]));
   const reports = objects.hosts && new Map(objects.hosts.map((host) => [host.name, host]));
 
@@ -100,22 +121,11 @@ export function vmsOf(objects: VmObjects): Vm[] {
     const machine = machines.get(key);
     const instance = instances.get(key);
     const podsOfVm = pods.get(key) ?? [];
-    const rejectedBefore = rejected.filter(
+    const rejections = rejected.filter(
       ({ involvedObject }) => involvedObject.namespace === namespace && isLauncherOf(name, involvedObject.name ?? ''),
     );
-    const facts: VmFacts = {
-      namespace,
-      name,
-      kind: kindOf(instance, machine),
-      machine: machine && machineFacts(machine, now),
-      instance: instance && instanceFacts(instance),
-      migration: instance && migrationFacts(instance.status?.migrationState, moves.get(key)),
-      annotations: instance?.metadata.annotations ?? machine?.spec.template?.metadata?.annotations,
-      rejection: rejectionFacts(rejectedBefore, now),
-      scheduler,
-      silent,
-      now,
-    };
+    const record = { namespace, name, machine, instance, migrations: moves.get(key), rejections };
+    const facts: VmFacts = { ...commonFacts(record, now), scheduler, silent };
     // A launcher of an earlier instance of the VM says nothing about this one.
     const current = podsOfVm.filter((pod) => instance === undefined || vmiOwner(pod)?.uid === instance.metadata.uid);
     const states = current.map((pod) => {

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { execFile, spawnSync } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { parse, stringify } from 'yaml';
+import { stringify } from 'yaml';
 import { createProgram } from '../cli/program.ts';
 import { useCluster } from './cli/cluster-fixture.ts';
 import { assertFails, buildCli, PROGRAM, plumbline } from './cli/run.ts';
@@ -145,18 +145,6 @@ describe('reports an error in one line, with the next step', function () {
     it('exits with status 4 and the existing names for an unknown name', async () => {
       const ran = await cluster.run('explain', 'pod', 'firewal');
       assertFails(ran, 4, /no pod firewal in namespace default \(it has firewall\); choose another namespace with -n/);
-    });
-
-    it('uses the first value among several files of KUBECONFIG, and ignores missing files', async () => {
-      const first = kubeconfig('first', { 'current-context': 'far', contexts: [], clusters: [], users: [] });
-      const admin = parse(readFileSync(cluster.kubeconfig, 'utf8')) as Record<
-        string,
-        { name: string; context: object }[]
-      >;
-      const own = admin['contexts']?.map((one) => ({ ...one, name: 'far' }));
-      const second = kubeconfig('second', { ...admin, contexts: own, 'current-context': 'none' });
-      const ran = await plumbline(['top', '-o', 'name'], { kubeconfig: `/nonexistent:${first}:${second}` });
-      assert.equal(ran.stdout, 'node/worker-1\n', ran.stderr);
     });
 
     it('shows no empty default in a help text', async () => {

@@ -9,7 +9,7 @@ import { readStatus } from '../cli/status/read.ts';
 import type { ClusterAccess } from '../cli/support/cluster.ts';
 import { readTop } from '../cli/top/read.ts';
 import { viewData } from '../cli/top/view.ts';
-import { readVerifyFacts, verifyMasks } from '../cli/verify/run.ts';
+import { verifyMasks } from '../cli/verify/run.ts';
 import { createCommand } from '../cli/vm/command.ts';
 import type { WireRecord } from '../console/data/wire.ts';
 import { createCluster } from '../console/server/cluster.ts';
@@ -188,7 +188,7 @@ describe('the states of a VM in every output', () => {
 
       if (isMasked(one)) {
         it('verify', async () => {
-          const verification = verifyMasks(await readVerifyFacts(accessTo(one).client, undefined, NOW));
+          const verification = await verifyMasks(accessTo(one).client, undefined, NOW);
           parseOutput('verify', verification);
           const { vms } = verification;
           const { reason, text, verdict } = await explained(one);

@@ -39,7 +39,7 @@ export interface ArchiveFile {
   readonly content: string;
 }
 
-export interface Collected {
+interface Collected {
   readonly files: readonly ArchiveFile[];
   readonly missing: readonly string[];
 }

@@ -11,7 +11,7 @@ Examples:
 As a kubectl plugin, completion works without this where kubectl_complete-plumbline is on the PATH.`;
 
 /** They ask `plumbline __complete` for the candidates: one a line, with the description after a tab. */
-export const SCRIPTS = {
+const SCRIPTS = {
   bash: `# plumbline completion for bash: source <(plumbline completion bash)
 _plumbline() {
   local IFS=$'\\n'
@@ -50,4 +50,4 @@ export const createCommand = () =>
     .addArgument(new Argument('<shell>', 'the shell').choices(Object.keys(SCRIPTS)))
     .action((shell: Shell) => printLines(SCRIPTS[shell].trimEnd().split('\n')));
 
-export type Shell = keyof typeof SCRIPTS;
+type Shell = keyof typeof SCRIPTS;

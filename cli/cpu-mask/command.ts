@@ -92,7 +92,7 @@ function orFinding<T>(convert: () => T): T {
 }
 export type Form = (typeof FORMS)[number];
 
-export interface ConvertRequest {
+interface ConvertRequest {
   readonly mask: CpuMask;
   readonly form: Form;
   /** Undefined: as many as the mask has entries. */

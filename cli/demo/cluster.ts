@@ -131,7 +131,7 @@ type Workload = KubeObject & {
 };
 
 /** As after `kubectl apply`. @param withPods also the pods that controllers would create */
-export async function createWorkloads(client: LocalClient, packageRoot: string, withPods: boolean): Promise<void> {
+async function createWorkloads(client: LocalClient, packageRoot: string, withPods: boolean): Promise<void> {
   await client.create(types.NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: NAMESPACE } });
   for (const file of FILES) {
     const text = await readFile(join(packageRoot, 'manifests/base', file), 'utf8');
@@ -193,7 +193,7 @@ function tag(container: Container): void {
 }
 
 /** As the controllers do: status of Deployments, EndpointSlice of the webhook. Returns a function that ends this. */
-export function followWorkloads(client: LocalClient, onFault: (error: unknown) => void): () => void {
+function followWorkloads(client: LocalClient, onFault: (error: unknown) => void): () => void {
   let line: Promise<unknown> = Promise.resolve();
   return client.follow(types.PODS, ({ object: { metadata } }) => {
     if (metadata.namespace === NAMESPACE) line = line.then(() => update(client)).catch(onFault);

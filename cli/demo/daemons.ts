@@ -76,7 +76,7 @@ export function startDaemon({ name, program, args, directory, env = {} }: Daemon
   };
 }
 
-export async function stopChild(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
+async function stopChild(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const ended = once(child, 'exit');
   child.kill(signal);

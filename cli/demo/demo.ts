@@ -16,7 +16,7 @@ import { STEPS } from './steps.ts';
 import { until } from './until.ts';
 import { createVm, DEMO_NAMESPACE, eventsOf, untilRunning } from './vms.ts';
 
-export interface DemoOptions {
+interface DemoOptions {
   readonly dist: string;
   readonly packageRoot: string;
   readonly printer: Printer;
@@ -143,7 +143,7 @@ function seconds(since: number): number {
 }
 
 /** For the web console: a running VM, and one that waits because the VM of the steps has the cores near its network. */
-export async function createSceneForConsole({ cluster, printer }: DemoContext): Promise<void> {
+async function createSceneForConsole({ cluster, printer }: DemoContext): Promise<void> {
   printer.progress('two more VMs: one that fits, and one that must wait');
   await createVm(cluster, { name: 'router', annotated: true, node: 'smt2' });
   await untilRunning(cluster, 'router', 15);
@@ -154,7 +154,7 @@ export async function createSceneForConsole({ cluster, printer }: DemoContext): 
 }
 
 /** @param dist directory of the bundles @throws StepFailed if the console does not serve */
-export async function startConsole({ directory }: DemoContext, dist: string, kubeconfig: string) {
+async function startConsole({ directory }: DemoContext, dist: string, kubeconfig: string) {
   const args = ['console', '--kubeconfig', kubeconfig];
   const { logFile, stop } = startDaemon({ name: 'console', program: join(dist, 'plumbline.mjs'), args, directory });
   const served = () => /^console: (\S+)$/m.exec(readFileSync(logFile, 'utf8'))?.[1];

@@ -14,7 +14,7 @@ import { expect, until } from './until.ts';
 import * as vms from './vms.ts';
 
 /** KubeVirt requests one CPU more than the guest has; a full-pcpus-only kubelet only accepts whole cores. */
-export async function rejectedByKubelet({ cluster, printer }: DemoContext) {
+async function rejectedByKubelet({ cluster, printer }: DemoContext) {
   const created = await vms.createVm(cluster, { name: 'plain', annotated: false, node: 'smt2' });
   const cpus = vms.computeOf(created).limits['cpu'];
   printer.lines([
@@ -35,7 +35,7 @@ export async function rejectedByKubelet({ cluster, printer }: DemoContext) {
   return { node: 'smt2', cpus, reason, message };
 }
 
-export async function installPlumbline({ cluster, printer, ovs, install }: DemoContext) {
+async function installPlumbline({ cluster, printer, ovs, install }: DemoContext) {
   printer.lines(DEMO_NODES.map(({ name, about }) => `${name.padEnd(8)} ${about}`));
   const installed = await install();
   printer.progress('the daemons start');
@@ -63,10 +63,10 @@ export async function installPlumbline({ cluster, printer, ovs, install }: DemoC
   return { processes, openVswitch: ovs.kind };
 }
 
-export const FORWARDER = 'forwarder';
+const FORWARDER = 'forwarder';
 
 /** The launcher is padded, scheduled to the node of its physnet, and runs on that physnet's NUMA node. */
-export async function paddedAndPlaced({ cluster, printer }: DemoContext) {
+async function paddedAndPlaced({ cluster, printer }: DemoContext) {
   await cluster.client.create(types.NETWORK_ATTACHMENT_DEFINITIONS, vms.localnet('dataplane', 'physnet1'));
   const created = await vms.createVm(cluster, { name: FORWARDER, annotated: true, network: 'dataplane' });
   const { requests, limits } = vms.computeOf(created);
@@ -118,7 +118,7 @@ function drawNode(cluster: DemoCluster, name: string, uid: string): Line[] {
 }
 
 /** The threads are real: only CPUs of this machine can be read back, not the emulated node's others. */
-export async function switchMovesOff({ cluster, printer, ovs, installed }: DemoContext) {
+async function switchMovesOff({ cluster, printer, ovs, installed }: DemoContext) {
   const uid = vms.demoLauncher(cluster, FORWARDER)?.metadata.uid ?? '';
   const owned = vms.reportedCpus(cluster, OVS_NODE, uid) ?? CpuSet.EMPTY;
   const machine = CpuSet.range(0, availableParallelism() - 1);

@@ -1,17 +1,24 @@
-import * as z from 'zod';
+import type * as z from 'zod';
 import { type Drain, planDrain } from '../../diagnosis/drain.ts';
 import { hostsOf } from '../../diagnosis/hosts.ts';
-import { type ExplainedPod, explainedPod, explainedVm, explainedVmi } from '../../diagnosis/objects.ts';
+import type { ExplainedPod } from '../../diagnosis/objects.ts';
 import { vmiOwner, vmsOf } from '../../diagnosis/vms.ts';
-import { word } from '../../kube/bounds.ts';
 import type { KubeClient } from '../../kube/client.ts';
-import { isFinalPhase, PODS_PATH } from '../../kube/cluster-view/pods.ts';
-import { instancesPath, machinesPath } from '../../kube/cluster-view/vmis.ts';
-import { objectMeta } from '../../kube/resources.ts';
+import { isFinalPhase } from '../../kube/cluster-view/pods.ts';
 import { isLauncher } from '../../model/launcher/recognize.ts';
 import { readTerms } from '../explain/search.ts';
 import { notFound } from '../support/exit-status.ts';
-import { MIGRATIONS, NODES, PENDING_PODS, within } from '../support/kinds.ts';
+import {
+  instanceNamed,
+  KUBEVIRTS,
+  launchersOf,
+  MIGRATIONS,
+  machineNamed,
+  NODES,
+  PENDING_PODS,
+  podsOn,
+  within,
+} from '../support/kinds.ts';
 import * as lists from '../support/lists.ts';
 
 export interface PlannedDrain extends Drain {
@@ -21,15 +28,6 @@ export interface PlannedDrain extends Drain {
 
 /** Nodes of which the pods are read: one list call each. */
 const MAX_READ_NODES = 64;
-const KUBEVIRT = '/apis/kubevirt.io/v1';
-
-const configured = z.object({
-  metadata: objectMeta,
-  spec: z
-    .object({ configuration: z.object({ evictionStrategy: word.nullish() }).nullish() })
-    .nullish()
-    .catch(undefined),
-});
 
 /** What a drain of these nodes would do now. @param now milliseconds since 1970 @throws CliError, KubeError */
 export async function readDrain(client: KubeClient, names: readonly string[], now: number): Promise<PlannedDrain> {
@@ -38,8 +36,8 @@ export async function readDrain(client: KubeClient, names: readonly string[], no
     lists.readTopologies(client),
     lists.readIfAllowed(client, ...PENDING_PODS),
     lists.readAgentLeases(client, now),
-    lists.readIfAllowed(client, `${KUBEVIRT}/kubevirts`, configured),
-    ...names.map((name) => readPods(client, name)),
+    lists.readIfAllowed(client, ...KUBEVIRTS),
+    ...names.map((name) => lists.readAll(client, ...podsOn(name))),
   ]);
   lists.assertReported(topologies);
   for (const name of names) {
@@ -68,9 +66,10 @@ export async function readDrain(client: KubeClient, names: readonly string[], no
     podsOn(node) {
       const earlier = read.get(node);
       if (earlier !== undefined || read.size >= MAX_READ_NODES) return earlier ?? Promise.resolve(undefined);
-      const pods = readPods(client, node).then((list) => list.filter(({ status }) => !isFinalPhase(status?.phase)));
-      read.set(node, pods);
-      return pods;
+      const pods = lists.readAll(client, ...podsOn(node));
+      const live = pods.then((list) => list.filter(({ status }) => !isFinalPhase(status?.phase)));
+      read.set(node, live);
+      return live;
     },
   });
   const notes = [
@@ -83,10 +82,6 @@ export async function readDrain(client: KubeClient, names: readonly string[], no
   return { ...plan, nodes: names, notes: notes.filter((note) => note !== false) };
 }
 
-function readPods(client: KubeClient, node: string): Promise<ExplainedPod[]> {
-  return lists.readAll(client, PODS_PATH, explainedPod, { fieldSelector: `spec.nodeName=${node}` });
-}
-
 /** The VMs and instances of these launchers, the instances' other launchers, and their migrations. */
 async function readObjects(client: KubeClient, launchers: readonly ExplainedPod[]) {
   const owned = launchers.flatMap((pod) => {
@@ -94,32 +89,25 @@ async function readObjects(client: KubeClient, launchers: readonly ExplainedPod[
     return owner === undefined ? [] : [{ namespace: pod.metadata.namespace ?? '', name: owner.name, uid: owner.uid }];
   });
   const namespaces = [...new Set(owned.map(({ namespace }) => namespace))];
-  const readEach = <Item>(paths: (namespace: string) => string, schema: z.ZodType<Item>) => {
-    const read = ({ namespace, name }: (typeof owned)[number]) =>
-      lists
-        .readOne(client, `${paths(namespace)}/${encodeURIComponent(name)}`, schema)
-        .catch(lists.undefinedIfForbidden);
-    return Promise.all(owned.map(read));
-  };
+  const readEach = <Item>(named: (namespace: string, name: string) => readonly [string, z.ZodType<Item>]) =>
+    Promise.all(
+      owned.map(({ namespace, name }) =>
+        lists.readOne(client, ...named(namespace, name)).catch(lists.undefinedIfForbidden),
+      ),
+    );
   const [machines, instances, siblings, migrations] = await Promise.all([
-    readEach(machinesPath, explainedVm),
-    readEach(instancesPath, explainedVmi),
-    Promise.all(owned.map(({ namespace, uid }) => readLaunchers(client, namespace, uid))),
+    readEach(machineNamed),
+    readEach(instanceNamed),
+    Promise.all(owned.map(({ namespace, uid }) => lists.readIfAllowed(client, ...launchersOf(namespace, uid)))),
     Promise.all(namespaces.map((namespace) => lists.readIfAllowed(client, ...within(MIGRATIONS, namespace)))),
   ]);
-  const byUid = new Map([...launchers, ...siblings.flat()].map((pod) => [pod.metadata.uid, pod]));
+  const byUid = new Map(
+    [...launchers, ...siblings.flatMap((list) => list ?? [])].map((pod) => [pod.metadata.uid, pod]),
+  );
   return {
     machines: machines.filter((vm) => vm !== undefined),
     instances: instances.filter((vmi) => vmi !== undefined),
     launchers: [...byUid.values()],
     migrations: migrations.flatMap((list) => list ?? []),
   };
-}
-
-/** Of one instance: a migration has two. */
-async function readLaunchers(client: KubeClient, namespace: string, uid: string): Promise<ExplainedPod[]> {
-  const pods = `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods`;
-  return (
-    (await lists.readIfAllowed(client, pods, explainedPod, { labelSelector: `kubevirt.io/created-by=${uid}` })) ?? []
-  );
 }

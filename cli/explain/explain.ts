@@ -5,7 +5,7 @@ import { dpuFacts, type ExplainedPod, explainedNode, timeOf } from '../../diagno
 import type { Reason } from '../../diagnosis/reasons.ts';
 import { type VmState, vmState } from '../../diagnosis/state.ts';
 import * as vmFacts from '../../diagnosis/vm-facts.ts';
-import { launcherOf } from '../../diagnosis/vms.ts';
+import { commonFacts, launcherOf } from '../../diagnosis/vms.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { isWholeCores } from '../../model/host.ts';
@@ -120,20 +120,10 @@ function placementOf({ host, assigned }: NodeStateFacts) {
   };
 }
 
-function factsOf(subject: Subject, now: number): VmFacts {
-  const { kind, namespace, name, vm, vmi, migrations, rejections } = subject;
-  const isPod = kind === 'pod' && vmi === undefined;
-  return {
-    namespace,
-    name: vmi?.metadata.name ?? name,
-    kind: isPod ? 'pod' : vmFacts.kindOf(vmi, vm),
-    machine: vm && vmFacts.machineFacts(vm, now),
-    instance: vmi && { ...vmFacts.instanceFacts(vmi), hasCpusOfClaim: vmi.spec.domain.cpu?.dra !== undefined },
-    migration: vmi && vmFacts.migrationFacts(vmi.status?.migrationState, migrations),
-    rejection: vmFacts.rejectionFacts(rejections, now),
-    now,
-    annotations: vmi?.metadata.annotations ?? vm?.spec.template?.metadata?.annotations,
-  };
+function factsOf({ kind, vm, vmi, ...subject }: Subject, now: number): VmFacts {
+  const name = vmi?.metadata.name ?? subject.name;
+  const facts = commonFacts({ ...subject, name, machine: vm, instance: vmi }, now);
+  return kind === 'pod' && vmi === undefined ? { ...facts, kind } : facts;
 }
 
 /** What the nodes of the launchers report. */

@@ -65,7 +65,7 @@ const STAGES: Readonly<Record<Stage, { readonly text: string; readonly style: St
 const RUNS: readonly Stage[] = ['running', 'not-as-requested', 'migrating'];
 
 /** For one screen: reason, remedies, nodes by reason. @param wide all nodes, and the numbers of each first one */
-export function explanationLines(explanation: Explanation, width: number, wide = false): Line[] {
+function explanationLines(explanation: Explanation, width: number, wide = false): Line[] {
   const { kind, namespace, name, state, verdict, pod, causes, scheduler, events } = explanation;
   const columns = Math.min(width, 120);
   const { text, style } = STAGES[state];
@@ -151,7 +151,7 @@ interface Nearest {
 }
 
 /** Undefined if a node accepts the pod, none lacks CPUs or cores, or the report is invalid. @throws KubeError */
-export async function readNearest(
+async function readNearest(
   client: Pick<KubeClient, 'get'>,
   { nodes, asks }: Pick<Explanation, 'nodes' | 'asks'>,
 ): Promise<Nearest | undefined> {

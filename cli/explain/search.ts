@@ -1,5 +1,5 @@
-import { type Hosts, hostsOf } from '../../diagnosis/hosts.ts';
-import { type ExplainedNode, type ExplainedPod, explainedPod } from '../../diagnosis/objects.ts';
+import { hostsOf } from '../../diagnosis/hosts.ts';
+import type { ExplainedNode, ExplainedPod } from '../../diagnosis/objects.ts';
 import * as judged from '../../diagnosis/opinions.ts';
 import { predictOpinions } from '../../diagnosis/predict.ts';
 import {
@@ -14,13 +14,14 @@ import {
 } from '../../diagnosis/scheduler-view.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { NODE_TOPOLOGIES_PATH } from '../../kube/cluster-view/node-topologies.ts';
+import { isFinalPhase } from '../../kube/cluster-view/pods.ts';
 import { nodeTopology } from '../../kube/node-topology.ts';
 import { isExclusive, placementNeedsOf } from '../../model/placement/preferences.ts';
 import { refuse } from '../../model/placement/verdict.ts';
 import { askAddress, askInCluster } from '../extender/ask.ts';
 import type { ClusterAccess } from '../support/cluster.ts';
 import { CliError, EXIT } from '../support/exit-status.ts';
-import { NODES, PENDING_PODS } from '../support/kinds.ts';
+import { NODES, PENDING_PODS, podsLabelled, podsOn } from '../support/kinds.ts';
 import { readAgentLeases, readAll, readIfAllowed, readTopologies } from '../support/lists.ts';
 
 /** Nodes whose pods' requests are summed, of those that nothing else excludes: one list call each. */
@@ -31,8 +32,10 @@ export async function searchNodes(cluster: ClusterAccess, pod: ExplainedPod, cho
   const { client } = cluster;
   const name = `${pod.metadata.namespace ?? ''}/${pod.metadata.name ?? ''}`;
   const [nodes, response] = await Promise.all([readAll(client, ...NODES), askExtender(cluster, name, choice)]);
-  const { opinions, reported }: OpinionsWithReports =
-    'opinions' in response ? response : await predictFromReports(client, pod, nodes, response, now);
+  const { opinions, reported } =
+    'nodes' in response
+      ? { opinions: response, reported: undefined }
+      : await predictFromReports(client, pod, nodes, response, now);
   const extenderAway = 'whyNot' in response && response.away ? response.whyNot : undefined;
   const needs = placementNeedsOf(pod);
   const nodeOpinions =
@@ -62,25 +65,22 @@ interface NoAnswer {
   readonly away: boolean;
 }
 
-type Asked = { readonly opinions: judged.Opinions } | NoAnswer;
-
 /** @param pod namespace/name @throws CliError if an address from the user does not respond; KubeError */
-async function askExtender(cluster: ClusterAccess, pod: string, { extender: url }: ExtenderChoice): Promise<Asked> {
+async function askExtender(
+  cluster: ClusterAccess,
+  pod: string,
+  { extender: url }: ExtenderChoice,
+): Promise<judged.Opinions | NoAnswer> {
   const response =
     url === undefined
       ? await askInCluster(cluster, { pod })
       : { answer: await askAddress(url, pod, cluster.requestTimeout) };
   if ('missing' in response) return { whyNot: response.why, away: response.missing === 'silent' };
   const opinions = judged.extenderOpinions(response.answer);
-  if (opinions !== undefined) return { opinions };
+  if (opinions !== undefined) return opinions;
   const whyNot = `${url ?? 'the extender'} did not answer as a Plumbline extender`;
   if (url !== undefined) throw new CliError(EXIT.unreachable, whyNot);
   return { whyNot, away: true };
-}
-
-interface OpinionsWithReports {
-  readonly opinions: judged.Opinions;
-  readonly reported?: Hosts;
 }
 
 async function predictFromReports(
@@ -89,10 +89,11 @@ async function predictFromReports(
   nodes: readonly ExplainedNode[],
   { whyNot, away }: NoAnswer,
   now: number,
-): Promise<OpinionsWithReports> {
+) {
   const needs = placementNeedsOf(pod);
   if (!isExclusive(needs) && needs.mask === undefined) {
-    return { opinions: predictOpinions({ pod, nodes, reported: hostsOf([]), pending: [], silent: new Set() }) };
+    const reported = hostsOf([]);
+    return { opinions: predictOpinions({ pod, nodes, reported, pending: [], silent: new Set() }), reported };
   }
   const [topologies, pending, agents] = await Promise.all([
     readTopologies(client),
@@ -113,13 +114,11 @@ export function readTerms(client: Pick<KubeClient, 'get'>, pod: ExplainedPod): P
     const labelSelector = termSelector(term);
     if (labelSelector === undefined) return { kind, term, matches: undefined, selectsItself: false };
     const namespaces = term.namespaces.length === 0 ? [namespace] : term.namespaces;
-    const lists = namespaces.map((name) =>
-      readIfAllowed(client, `/api/v1/namespaces/${encodeURIComponent(name)}/pods`, explainedPod, { labelSelector }),
-    );
+    const lists = namespaces.map((name) => readIfAllowed(client, ...podsLabelled(name, labelSelector)));
     const read = await Promise.all(lists);
     if (read.includes(undefined)) return { kind, term, matches: undefined, selectsItself: false };
     const all = read.flatMap((list) => list ?? []);
-    const live = all.filter(({ status }) => !['Failed', 'Succeeded'].includes(status?.phase ?? ''));
+    const live = all.filter(({ status }) => !isFinalPhase(status?.phase));
     const matches = live.filter(({ metadata, spec }) => metadata.uid !== uid && spec.nodeName);
     return { kind, term, matches, selectsItself: all.some(({ metadata }) => metadata.uid === uid) };
   });
@@ -149,9 +148,8 @@ async function withScheduler(
   const fitting = nodes.filter((_, index) => merged[index]?.fits).slice(0, MAX_SUMMED_NODES);
   const short = await Promise.all(
     fitting.map(async (node) => {
-      const query = { fieldSelector: `spec.nodeName=${node.metadata.name}` };
-      const others = (await readIfAllowed(client, '/api/v1/pods', explainedPod, query)) ?? [];
-      const counting = others.filter(({ status }) => !['Failed', 'Succeeded'].includes(status?.phase ?? ''));
+      const others = (await readIfAllowed(client, ...podsOn(node.metadata.name ?? ''))) ?? [];
+      const counting = others.filter(({ status }) => !isFinalPhase(status?.phase));
       return shortOf(pod, node, counting) ?? excludedBy(pod, node, counting);
     }),
   );

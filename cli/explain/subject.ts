@@ -1,10 +1,11 @@
 import * as objects from '../../diagnosis/objects.ts';
 import { isLauncherOf } from '../../diagnosis/vm-facts.ts';
+import { vmiOwner } from '../../diagnosis/vms.ts';
 import type { KubeClient } from '../../kube/client.ts';
-import { instancesPath, machinesPath } from '../../kube/cluster-view/vmis.ts';
+import { machinesPath } from '../../kube/cluster-view/vmis.ts';
 import { REJECTIONS } from '../../model/kubelet/provider.ts';
 import { CliError, EXIT, notFound } from '../support/exit-status.ts';
-import { MIGRATIONS, within } from '../support/kinds.ts';
+import { instanceNamed, launchersOf, MIGRATIONS, machineNamed, within } from '../support/kinds.ts';
 import { readAll, readIfAllowed, readOne } from '../support/lists.ts';
 import type { Reference } from './reference.ts';
 
@@ -24,7 +25,6 @@ export interface Subject {
 }
 
 const CORE = '/api/v1/namespaces';
-const LAUNCHED_BY = 'kubevirt.io/created-by';
 const about = (name: string) => `involvedObject.name=${name}`;
 const because = (reason: string) => `reason=${reason}`;
 
@@ -46,8 +46,6 @@ export async function readSubject(client: KubeClient, reference: Reference, name
   }
 }
 
-const vmiPath = (namespace: string, name: string) => `${instancesPath(namespace)}/${encodeURIComponent(name)}`;
-
 /** @throws CliError if nothing has that name; KubeError */
 async function readPodSubject(client: KubeClient, namespace: string, name: string): Promise<Subject> {
   const path = `${CORE}/${namespace}/pods/${encodeURIComponent(name)}`;
@@ -56,29 +54,25 @@ async function readPodSubject(client: KubeClient, namespace: string, name: strin
     readEvents(client, namespace, [about(name)]),
   ]);
   if (pod === undefined) throw await missing(client, 'pod', namespace, name, `${CORE}/${namespace}/pods`);
-  const owner = pod.metadata.ownerReferences?.find(({ kind, controller }) => {
-    return controller === true && kind === 'VirtualMachineInstance';
-  });
-  const vmi =
-    owner && (await readOne(client, vmiPath(namespace, owner.name), objects.explainedVmi).catch(() => undefined));
+  const owner = vmiOwner(pod);
+  const vmi = owner && (await readOne(client, ...instanceNamed(namespace, owner.name)).catch(() => undefined));
   return { kind: 'pod', namespace, name, vm: undefined, vmi, launchers: [pod], migrations: [], events, rejections: [] };
 }
 
 /** @throws CliError if nothing has that name; KubeError */
 async function readVmSubject(client: KubeClient, namespace: string, name: string): Promise<Subject> {
   const [vm, vmi] = await Promise.all([
-    readOne(client, `${machinesPath(namespace)}/${encodeURIComponent(name)}`, objects.explainedVm),
-    readOne(client, vmiPath(namespace, name), objects.explainedVmi),
+    readOne(client, ...machineNamed(namespace, name)),
+    readOne(client, ...instanceNamed(namespace, name)),
   ]);
   if (vm === undefined && vmi === undefined) {
     throw await missing(client, 'VM', namespace, name, machinesPath(namespace));
   }
-  const query = { labelSelector: `${LAUNCHED_BY}=${vmi?.metadata.uid ?? ''}` };
   const [launchers, migrations] =
     vmi === undefined
       ? [[], []]
       : await Promise.all([
-          readAll(client, `${CORE}/${namespace}/pods`, objects.explainedPod, query),
+          readAll(client, ...launchersOf(namespace, vmi.metadata.uid ?? '')),
           readIfAllowed(client, ...within(MIGRATIONS, namespace)),
         ]);
   const names = [name, ...launchers.flatMap(({ metadata }) => metadata.name ?? [])];

@@ -1,15 +1,15 @@
 import { type IncomingMessage, request } from 'node:http';
-import * as z from 'zod';
 import type { SchedulerFacts } from '../../diagnosis/facts.ts';
 import { hasReadyReplica } from '../../diagnosis/objects.ts';
 import { schedulerFacts } from '../../diagnosis/waiting.ts';
 import { readText } from '../../kube/calls.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { hostOfHolder, leasesPath } from '../../kube/cluster-view/leases.ts';
-import { lease, objectMeta } from '../../kube/resources.ts';
+import { lease } from '../../kube/resources.ts';
 import { NAMESPACE, SCHEDULER, SERVICE } from '../../model/names.ts';
 import type { ClusterAccess } from '../support/cluster.ts';
 import { ArgumentError, CliError, EXIT } from '../support/exit-status.ts';
+import { DEPLOYMENTS } from '../support/kinds.ts';
 import { readIfAllowed, readOne, tolerant, undefinedIfForbidden } from '../support/lists.ts';
 
 /** The extender's response, or why there is none: text that follows `because`. */
@@ -24,11 +24,6 @@ export interface SilentExtender {
   readonly why: string;
   readonly failure: string;
 }
-
-const countedReplicas = z.object({
-  metadata: objectMeta,
-  status: z.object({ readyReplicas: z.number().nullish() }).nullish(),
-});
 
 type Cluster = Pick<ClusterAccess, 'client' | 'config' | 'requestTimeout'>;
 
@@ -131,7 +126,7 @@ const OVERDUE_SECONDS = 60;
 
 export const SCHEDULER_LEASE = { namespace: NAMESPACE, lease: SCHEDULER } as const;
 
-export interface Election {
+interface Election {
   /** Host name of the leader, which is the name of its pod or node; undefined: the Lease is released. */
   readonly leader: string | undefined;
   /** Seconds since the last renewal, by the API server's clock; undefined: never renewed. */
@@ -177,7 +172,7 @@ export async function readScheduler(client: KubeClient, now: number): Promise<Sc
 
 /** Whether a replica of Plumbline's own scheduler is ready; undefined if there is none or it may not be read. */
 async function readSchedulerReadiness(client: KubeClient): Promise<boolean | undefined> {
-  const deployments = await readIfAllowed(client, `/apis/apps/v1/namespaces/${NAMESPACE}/deployments`, countedReplicas);
+  const deployments = await readIfAllowed(client, ...DEPLOYMENTS);
   const ourScheduler = deployments?.find(({ metadata }) => metadata.name === SCHEDULER);
   return ourScheduler && hasReadyReplica(ourScheduler);
 }

@@ -18,7 +18,7 @@ export type OpenPort = (config: KubeConfig, target: PodPort, signal: AbortSignal
 const MAX_MESSAGE_BYTES = 1024 * 1024;
 const DEADLINE_SECONDS = 5;
 
-export interface PodRequestOptions {
+interface PodRequestOptions {
   readonly requestTimeout?: number | undefined;
   readonly open?: OpenPort | undefined;
 }

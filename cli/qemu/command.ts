@@ -102,7 +102,7 @@ class NotPinned extends PlumblineError {
   }
 }
 
-export interface PinRequest {
+interface PinRequest {
   readonly mask: CpuMask;
   readonly vcpus: number | undefined;
   readonly online: CpuSet;
@@ -110,7 +110,7 @@ export interface PinRequest {
   readonly resume: boolean;
 }
 
-export type Pinned = Awaited<ReturnType<typeof pinQemu>>;
+type Pinned = Awaited<ReturnType<typeof pinQemu>>;
 
 /**
  * Started with -S and never run: the only state that this command ends. It does not end a user's pause or a migration.

@@ -96,7 +96,7 @@ export function parseShape(text: string): VmRequest {
   };
 }
 
-export interface FileVm extends MatchedVm {
+interface FileVm extends MatchedVm {
   readonly count: number;
 }
 
@@ -105,19 +105,32 @@ export type VmFile = ReturnType<typeof readVmFile>;
 /** Bytes of a file: thousands of VMs as kubectl prints them. Parsing YAML takes a second for each megabyte. */
 const MAX_FILE_BYTES = 16 * 1024 * 1024;
 
-const replicas = z.object({ spec: z.object({ replicas: z.number().int().min(0).max(100_000).nullish() }) });
 const anyObject = z.object({ apiVersion: z.string(), kind: z.string(), metadata: objectMeta });
-
-const READERS: Readonly<Record<string, (object: unknown) => Pick<FileVm, 'vmi' | 'count'>>> = {
-  VirtualMachine: (object) => fromTemplate(kubevirt.virtualMachine.parse(object).spec, 1),
-  VirtualMachineInstance: (object) => ({ vmi: kubevirt.startingInstance.parse(object), count: 1 }),
-  VirtualMachineInstanceReplicaSet: (object) =>
-    fromTemplate(kubevirt.virtualMachineInstanceReplicaSet.parse(object).spec, countOf(object)),
-  VirtualMachinePool: (object) =>
-    fromTemplate(kubevirt.virtualMachinePool.parse(object).spec.virtualMachineTemplate.spec, countOf(object)),
-};
-
 const withSpec = z.object({ spec: z.unknown() });
+
+const replicas = z.number().int().min(0).max(MAX_COUNT).nullish();
+const machineSpec = kubevirt.virtualMachine.shape.spec.extend({ instancetype: matcher, preference: matcher });
+const replicaSetSpec = kubevirt.virtualMachineInstanceReplicaSet.shape.spec.extend({ replicas });
+const poolSpec = z.object({ virtualMachineTemplate: z.object({ spec: machineSpec }), replicas });
+
+type DeclaredVm = Omit<FileVm, 'name' | 'namespace'>;
+type Declaration = Pick<z.infer<typeof machineSpec>, 'template'> & Pick<FileVm, 'instancetype' | 'preference'>;
+
+function declared({ template, instancetype, preference }: Declaration, count = 1): DeclaredVm {
+  return { vmi: { metadata: template.metadata ?? {}, spec: template.spec }, count, instancetype, preference };
+}
+
+/** By kind. */
+const VMS: Readonly<Record<string, z.ZodType<DeclaredVm>>> = {
+  VirtualMachine: z.object({ spec: machineSpec }).transform(({ spec }) => declared(spec)),
+  VirtualMachineInstance: kubevirt.startingInstance.transform((vmi) => ({ vmi, count: 1 })),
+  VirtualMachineInstanceReplicaSet: z
+    .object({ spec: replicaSetSpec })
+    .transform(({ spec }) => declared(spec, spec.replicas ?? 1)),
+  VirtualMachinePool: z
+    .object({ spec: poolSpec })
+    .transform(({ spec }) => declared(spec.virtualMachineTemplate.spec, spec.replicas ?? 1)),
+};
 
 /** `-`: standard input. Other objects are ignored. @throws CliError if unreadable or a VM is malformed */
 export function readVmFile(path: string, namespace: string) {
@@ -129,12 +142,11 @@ export function readVmFile(path: string, namespace: string) {
     if (!head.success)
       throw usageError(`${path}: a document is not a Kubernetes object (needs apiVersion, kind, metadata)`);
     const { kind, metadata } = head.data;
-    const read = READERS[kind];
     try {
       if (kind === 'NetworkAttachmentDefinition') nads.push(networkAttachmentDefinition.parse(document));
       const named = { name: metadata.name ?? kind, namespace: metadata.namespace ?? namespace };
       if (isInstancetypeKind(kind)) instancetypes.push({ ...named, kind, spec: withSpec.parse(document).spec });
-      if (read) vms.push({ ...named, ...matchersOf(document), ...read(document) });
+      if (Object.hasOwn(VMS, kind)) vms.push({ ...named, ...VMS[kind]!.parse(document) });
     } catch (error) {
       if (!(error instanceof z.ZodError)) throw error;
       const [issue] = error.issues;
@@ -166,27 +178,6 @@ function documentsOf(path: string): unknown[] {
     return items ?? (content === null ? [] : [content]);
   });
 }
-const matchers = z.object({ instancetype: matcher, preference: matcher });
-const vmSpec = z.union([
-  z.object({ spec: z.object({ virtualMachineTemplate: z.object({ spec: matchers }) }) }),
-  z.object({ spec: matchers }),
-]);
-
-function matchersOf(document: unknown): Pick<FileVm, 'instancetype' | 'preference'> {
-  const { spec } = vmSpec.parse(document);
-  return 'virtualMachineTemplate' in spec ? spec.virtualMachineTemplate.spec : spec;
-}
-
-type Template = z.infer<typeof kubevirt.virtualMachine>['spec'];
-
-function fromTemplate({ template }: Pick<Template, 'template'>, count: number): Pick<FileVm, 'vmi' | 'count'> {
-  return { vmi: { metadata: template.metadata ?? {}, spec: template.spec }, count };
-}
-
-function countOf(object: unknown): number {
-  return replicas.parse(object).spec.replicas ?? 1;
-}
-
 /** Physnets and `tunnel` that a VM requires, and unknown networks. @throws CliError for a malformed annotation */
 export function requiredNetworks(
   { name, namespace, vmi }: FileVm,

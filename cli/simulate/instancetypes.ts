@@ -111,7 +111,7 @@ function spread(vcpus: number, ratio: number, across: string) {
 export const matcher = z
   .object({ kind: z.string().nullish(), name: z.string().nullish(), inferFromVolume: z.string().nullish() })
   .nullish();
-export type Matcher = z.infer<typeof matcher>;
+type Matcher = z.infer<typeof matcher>;
 
 /** The kinds of the API group, with their plural. */
 const KIND = /^VirtualMachine(Cluster)?(Instancetype|Preference)$/i;

@@ -26,7 +26,7 @@ export interface SimulateFlags extends ClusterFlags, Partial<scenes.Invention> {
   readonly output?: OutputFormat;
 }
 
-export const isShort = ({ requested, placed }: DemandOutcome) => requested !== undefined && placed < requested;
+const isShort = ({ requested, placed }: DemandOutcome) => requested !== undefined && placed < requested;
 
 /** Prints how many of the requested VMs fit. @param defaultTopology of hypothetical nodes @throws CliError, KubeError */
 export async function run(flags: SimulateFlags, defaultTopology: string): Promise<void> {
@@ -109,7 +109,7 @@ const paddingText = (padding: number, smt: boolean) =>
   smt ? `${padding} ${padding === 1 ? 'completes' : 'complete'} a core` : `${padding} for an even number`;
 
 /** The result for people: what fits, what prevents more, and what is wasted. */
-export function simulationLines(result: Simulation, notes: readonly string[], width: number, wide = false): Line[] {
+function simulationLines(result: Simulation, notes: readonly string[], width: number, wide = false): Line[] {
   const { vms, cpus, nodes, splitCores, placements } = result;
   const columns = Math.max(40, Math.min(width, 120));
   const rows = vms.map(({ name, cpus: each, padding, requested, placed }) => {

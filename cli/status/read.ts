@@ -15,11 +15,10 @@ import { isNotFound, type KubeClient } from '../../kube/client.ts';
 import { REJECTIONS } from '../../model/kubelet/provider.ts';
 import { byName } from '../../model/lists.ts';
 import { NAMESPACE, PREDICTION_DIFFERS, WEBHOOK } from '../../model/names.ts';
-import { deployment } from '../doctor/facts/objects.ts';
 import { readScheduler } from '../extender/ask.ts';
 import type { ClusterAccess } from '../support/cluster.ts';
 import { notFound } from '../support/exit-status.ts';
-import { eventsOf, INSTANCES, LAUNCHERS, MACHINES, MIGRATIONS, NODES, within } from '../support/kinds.ts';
+import { DEPLOYMENTS, eventsOf, INSTANCES, LAUNCHERS, MACHINES, MIGRATIONS, NODES, within } from '../support/kinds.ts';
 import {
   readAgentLeases,
   readAll,
@@ -27,7 +26,6 @@ import {
   readTopologies,
   readWebhooksOff,
   settled,
-  tolerant,
   undefinedIfForbidden,
 } from '../support/lists.ts';
 
@@ -58,21 +56,21 @@ export async function readStatus(cluster: Pick<ClusterAccess, 'client'>, namespa
   const { scheduler, cannotEvict, rejections, differences, deployments, webhooksOff } = facts;
   if (namespace !== undefined && launchers.length === 0 && (machines ?? []).length === 0)
     await assertNamespace(cluster.client, namespace);
-  const silent = [...(agents.value?.silent ?? [])].filter((name) =>
+  const silent = [...(agents?.silent ?? [])].filter((name) =>
     topologies.some((topology) => topology.metadata.name === name),
   );
   const { hosts } = hostsOf(topologies);
   const vms = vmsOf({
     nodes: nodes ?? [],
     hosts,
-    silent: agents.value?.silent,
+    silent: agents?.silent,
     machines,
-    instances: instances.value ?? [],
+    instances: instances ?? [],
     launchers,
     migrations,
     scheduler,
     now,
-    events: cannotEvict.value,
+    events: cannotEvict,
     rejections,
   });
   const list = (filter: (vm: Vm) => boolean) =>
@@ -87,7 +85,7 @@ export async function readStatus(cluster: Pick<ClusterAccess, 'client'>, namespa
     notReady: (deployments ?? [])
       .filter((deployment) => !hasReadyReplica(deployment))
       .map(({ metadata: { name = '' } }) => ({ deployment: name, text: NO_READY_REPLICA })),
-    silentAgents: silent.sort().map((node) => ({ node, silentSeconds: Math.round(agents.value?.ages.get(node) ?? 0) })),
+    silentAgents: silent.sort().map((node) => ({ node, silentSeconds: Math.round(agents?.ages.get(node) ?? 0) })),
     deadDpus: (nodes ?? []).flatMap((node) => textOfNode(node, deadDpu(node))),
     restartedDpus: (nodes ?? []).flatMap((node) => textOfNode(node, dpuRestart(node)?.text)),
     falseConditions: topologies.flatMap(({ metadata, status }) =>
@@ -107,7 +105,7 @@ export async function readStatus(cluster: Pick<ClusterAccess, 'client'>, namespa
       deployments === undefined &&
         `you may not read Deployments of ${NAMESPACE}: those that are not ready are not shown`,
       nodes === undefined && 'you may not read nodes: dead and restarted DPUs are not shown',
-      agents.missing === 'forbidden' && 'you may not read the agents’ Leases: silent agents are not shown',
+      agents === undefined && 'you may not read the agents’ Leases: silent agents are not shown',
       machines === undefined &&
         'VMs are not readable (no permission, or KubeVirt is not installed): those without a launcher are not shown',
       differences === undefined && 'you may not read Events of all namespaces: wrong predictions are not shown',
@@ -135,22 +133,21 @@ async function readStatusFacts(client: KubeClient, namespace: string | undefined
   return settled({
     topologies: readTopologies(client),
     nodes: readIfAllowed(client, ...NODES),
-    agents: tolerant(readAgentLeases(client, now)),
+    agents: readAgentLeases(client, now),
     launchers: readAll(client, ...within(LAUNCHERS, namespace)),
     machines: readIfAllowed(client, ...within(MACHINES, namespace)),
-    instances: tolerant(readIfAllowed(client, ...within(INSTANCES, namespace))),
+    instances: readIfAllowed(client, ...within(INSTANCES, namespace)),
     migrations: readIfAllowed(client, ...within(MIGRATIONS, namespace)),
-    cannotEvict: tolerant(all(['CannotEvict', 'FailedToStart', 'EvictedBeforeStart'])),
+    cannotEvict: all(['CannotEvict', 'FailedToStart', 'EvictedBeforeStart']),
     rejections: all(REJECTIONS),
     webhooksOff: readWebhooksOff(client),
     differences: events(PREDICTION_DIFFERS),
     scheduler: readScheduler(client, now),
-    deployments: readIfAllowed(client, `/apis/apps/v1/namespaces/${NAMESPACE}/deployments`, deployment),
+    deployments: readIfAllowed(client, ...DEPLOYMENTS),
   });
 }
 
 /** As in the console: broken ones first, then those that wait longest. */
-
 function byUrgency(a: ListedVm, b: ListedVm): number {
   return (
     VERDICTS.indexOf(b.verdict) - VERDICTS.indexOf(a.verdict) ||
@@ -173,7 +170,6 @@ function listed({ namespace, name, machine, instance, launchers, state }: Vm, no
 const DOES_NOT_RUN: readonly Stage[] = ['waiting', 'starting', 'failed'];
 
 /** Also if Plumbline keeps its guest paused. */
-
 function doesNotRun({ state: { state, verdict } }: Vm): boolean {
   return DOES_NOT_RUN.includes(state) || (state === 'paused' && verdict !== 'stopped');
 }

@@ -9,7 +9,7 @@ export interface CpuOwner {
   readonly style?: Style;
 }
 
-export interface CpuMapOptions {
+interface CpuMapOptions {
   readonly host: Host;
   readonly owners: readonly CpuOwner[];
   readonly cellLabels?: ReadonlyMap<number, string>;

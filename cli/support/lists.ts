@@ -1,6 +1,5 @@
 import * as z from 'zod';
 import { hostsOf, type ReportedHost } from '../../diagnosis/hosts.ts';
-import { listOf } from '../../diagnosis/objects.ts';
 import { isNotFound, type KubeClient, KubeError, type RequestOptions } from '../../kube/client.ts';
 import { leasesPath, nodeLease } from '../../kube/cluster-view/leases.ts';
 import { NODE_TOPOLOGIES_PATH } from '../../kube/cluster-view/node-topologies.ts';
@@ -11,6 +10,8 @@ import { AGENT_LEASE_PREFIX } from '../../model/lease/agent-health.ts';
 import { leaseSeconds, parseMicroTime } from '../../model/lease/timing.ts';
 import { NAMESPACE, WEBHOOK, WEBHOOK_REQUIRED } from '../../model/names.ts';
 import { CliError, EXIT } from './exit-status.ts';
+import { MUTATING } from './kinds.ts';
+import { isGated } from './objects.ts';
 
 /** Objects in a page: large clusters need pages, so that no response takes long. */
 const PAGE_OBJECTS = 500;
@@ -99,8 +100,14 @@ export function assertReported(topologies: readonly NodeTopology[]): void {
   throw new CliError(EXIT.unreachable, message);
 }
 
+/** By node. `ages`: seconds since the last renewal. */
+export interface AgentLeases {
+  readonly ages: ReadonlyMap<string, number>;
+  readonly silent: ReadonlySet<string>;
+}
+
 /** Expiry by the API server's clock, as commands read once. @returns undefined if forbidden @throws KubeError */
-export async function readAgentLeases(client: KubeClient, now: number) {
+export async function readAgentLeases(client: KubeClient, now: number): Promise<AgentLeases | undefined> {
   const leases = await readIfAllowed(client, leasesPath(NAMESPACE), lease);
   if (leases === undefined) return undefined;
   const serverNow = now + (client.clockOffset?.() ?? 0);
@@ -117,30 +124,19 @@ export async function readAgentLeases(client: KubeClient, now: number) {
   return { ages, silent };
 }
 
-/** The match condition of the webhooks that are called only while the RoleBinding exists. */
-const GATED = 'required';
-const CONFIGURATIONS = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations';
 const ROLE_BINDING = `/apis/rbac.authorization.k8s.io/v1/namespaces/${NAMESPACE}/rolebindings/${WEBHOOK_REQUIRED}`;
-
-const configuration = named.extend({
-  webhooks: listOf(z.object({ matchConditions: listOf(z.object({ name: z.string() })) })),
-});
 
 /** Why the API server does not call the mutating webhook; undefined if it does, or that may not be read. @throws KubeError */
 export async function readWebhooksOff(client: KubeClient): Promise<string | undefined> {
   const [configurations, isThere] = await Promise.all([
-    readIfAllowed(client, CONFIGURATIONS, configuration),
+    readIfAllowed(client, ...MUTATING),
     readOne(client, ROLE_BINDING, named).then((binding) => binding !== undefined, undefinedIfForbidden),
   ]);
   if (configurations === undefined) return undefined;
   const ourConfiguration = configurations.find(({ metadata }) => metadata.name === WEBHOOK);
   if (ourConfiguration === undefined) return 'without its MutatingWebhookConfiguration';
-  const isGated = ourConfiguration.webhooks.some(({ matchConditions }) =>
-    matchConditions.some(({ name }) => name === GATED),
-  );
-  return isGated && isThere === false
-    ? `switched off: there is no RoleBinding ${WEBHOOK_REQUIRED} in ${NAMESPACE}`
-    : undefined;
+  if (isThere !== false || !ourConfiguration.webhooks.some(isGated)) return undefined;
+  return `switched off: there is no RoleBinding ${WEBHOOK_REQUIRED} in ${NAMESPACE}`;
 }
 
 export type Read<T> =

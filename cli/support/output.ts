@@ -15,12 +15,12 @@ export function ageText(age: number): string {
 const RENEWAL = /\b(last renew(?:al|ed)) (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)/g;
 
 /** Texts of objects have times; ages are computed when they are read. */
-export const withAges = (text: string, nowMilliseconds: number): string =>
+const withAges = (text: string, nowMilliseconds: number): string =>
   text.replace(RENEWAL, (_, what: string, time: string) => {
     return `${what} ${ageText(Math.max(0, nowMilliseconds - Date.parse(time)) / 1000)} ago`;
   });
 
-export interface Texts {
+interface Texts {
   readonly text: (terminal: Terminal, wide: boolean) => readonly Line[];
   readonly name?: () => readonly string[];
 }

@@ -2,6 +2,7 @@ import { hostsOf } from '../../diagnosis/hosts.ts';
 import { deadDpu } from '../../diagnosis/objects.ts';
 import { type Vm, vmiOwner, vmsOf } from '../../diagnosis/vms.ts';
 import type { KubeClient } from '../../kube/client.ts';
+import { isFinalPhase } from '../../kube/cluster-view/pods.ts';
 import { byName, groupBy } from '../../model/lists.ts';
 import { notFound } from '../support/exit-status.ts';
 import { INSTANCES, LAUNCHERS, MACHINES, MIGRATIONS, NODES } from '../support/kinds.ts';
@@ -52,7 +53,7 @@ export async function readTop(client: KubeClient, selection: readonly string[], 
     return candidates.filter((remark) => remark !== undefined && remark !== false);
   };
   const bound = groupBy(
-    launchers.filter(({ spec, status }) => spec.nodeName && !['Failed', 'Succeeded'].includes(status?.phase ?? '')),
+    launchers.filter(({ spec, status }) => spec.nodeName && !isFinalPhase(status?.phase)),
     ({ spec }) => spec.nodeName ?? '',
   );
   return {

@@ -1,46 +1,47 @@
-import type * as z from 'zod';
-import { STOPPED_REPORT, type VmFacts } from '../../diagnosis/facts.ts';
-import { hostsOf, type ReportedHost } from '../../diagnosis/hosts.ts';
-import { deadDpu, explainedVm, explainedVmi } from '../../diagnosis/objects.ts';
+import { STOPPED_REPORT } from '../../diagnosis/facts.ts';
+import { hostsOf } from '../../diagnosis/hosts.ts';
+import { explainedVm } from '../../diagnosis/objects.ts';
 import type { Reason } from '../../diagnosis/reasons.ts';
-import { runningMaskedVm } from '../../diagnosis/running.ts';
-import { type Launcher, vmState } from '../../diagnosis/state.ts';
-import { instanceFacts, machineFacts, migrationFacts } from '../../diagnosis/vm-facts.ts';
+import type { Stage } from '../../diagnosis/state.ts';
+import { type Vm, vmsOf } from '../../diagnosis/vms.ts';
 import { isNotFound, type KubeClient } from '../../kube/client.ts';
-import { startedInstance, virtualMachine } from '../../kube/virtual-machines.ts';
+import { isOfMachine } from '../../kube/cluster-view/vmis.ts';
+import { virtualMachine } from '../../kube/virtual-machines.ts';
 import { countText } from '../../model/amounts.ts';
 import { formatMask } from '../../model/cpu-mask/mask.ts';
 import { groupBy } from '../../model/lists.ts';
 import { CPU_MASK_ANNOTATION } from '../../model/names.ts';
-import { maskedVmOf, maskHostOf, type SurveyedNode, surveyMask } from '../../model/placement/mask-fit.ts';
+import {
+  type MaskedVm,
+  maskedVmOf,
+  maskHostOf,
+  type SurveyedNode,
+  surveyMask,
+} from '../../model/placement/mask-fit.ts';
+import type { MetaShape } from '../../model/shapes.ts';
 import { readScheduler } from '../extender/ask.ts';
 import { type ClusterFlags, usingCluster } from '../support/cluster.ts';
 import { EXIT } from '../support/exit-status.ts';
-import { INSTANCES, MACHINES, MIGRATIONS, NODES, within } from '../support/kinds.ts';
+import { INSTANCES, LAUNCHERS, MACHINES, MIGRATIONS, NODES, within } from '../support/kinds.ts';
 import { assertReported, readAgentLeases, readAll, readIfAllowed, readTopologies } from '../support/lists.ts';
 import { type OutputFormat, print } from '../support/output.ts';
 import { cutLine, type Line, paint, someNames, wrap } from '../support/terminal.ts';
 
-const maskedMachine = virtualMachine.extend({
-  spec: virtualMachine.shape.spec.extend({
-    running: explainedVm.shape.spec.shape.running,
-    runStrategy: explainedVm.shape.spec.shape.runStrategy,
-  }),
-  status: explainedVm.shape.status,
-});
-const maskedInstance = startedInstance.extend({ status: explainedVmi.shape.status });
-
-type VerifyFacts = Awaited<ReturnType<typeof readVerifyFacts>>;
-type MaskedMachine = VerifyFacts['vms'][number];
+/** With the template, whose mask and selectors are checked. */
+const maskedMachine = explainedVm.extend({ spec: explainedVm.shape.spec.extend(virtualMachine.shape.spec.shape) });
 
 const keyOf = ({ namespace = '', name = '' }: { namespace?: string | undefined; name?: string | undefined }) =>
   `${namespace}/${name}`;
 
+export type Verification = Awaited<ReturnType<typeof verifyMasks>>;
+export type VmFinding = ReturnType<typeof findingOf> & { readonly running: ReturnType<typeof runningOf> };
+
 /** @param namespace undefined: all @param now milliseconds since 1970 @throws CliError, KubeError */
-export async function readVerifyFacts(client: KubeClient, namespace: string | undefined, now: number) {
-  const [machines, instances, migrations, nodes, topologies, leases, scheduler] = await Promise.all([
+export async function verifyMasks(client: KubeClient, namespace: string | undefined, now: number) {
+  const [machines, instances, launchers, migrations, nodes, topologies, leases, scheduler] = await Promise.all([
     readIfInstalled(client, ...within([MACHINES[0], maskedMachine], namespace)),
-    readIfInstalled(client, ...within([INSTANCES[0], maskedInstance], namespace)),
+    readIfInstalled(client, ...within(INSTANCES, namespace)),
+    readAll(client, ...within(LAUNCHERS, namespace)),
     readIfAllowed(client, ...within(MIGRATIONS, namespace)),
     readAll(client, ...NODES),
     readTopologies(client),
@@ -49,41 +50,40 @@ export async function readVerifyFacts(client: KubeClient, namespace: string | un
   ]);
   assertReported(topologies);
   const { hosts } = hostsOf(topologies);
-  const running = new Map(instances.map((instance) => [keyOf(instance.metadata), runningInstance(instance)]));
+  const silent = leases?.silent ?? new Set<string>();
+  const vms = vmsOf({ nodes, hosts, silent, machines, instances, launchers, migrations, scheduler, now });
+  const running = new Map(vms.map((vm) => [keyOf(vm), runningOf(vm)]));
+  const byName = new Map(hosts.map((host) => [host.name, host]));
+  const surveyed = nodes.map(({ metadata: { name = '', labels } }): SurveyedNode => {
+    // The last report of an agent with an expired Lease is old.
+    const host = silent.has(name) ? undefined : byName.get(name);
+    return { name, label: (key) => labels?.[key], host: host && maskHostOf(host.host) };
+  });
   const templates = [
-    ...machines.map((machine) => {
-      const { template, instancetype } = machine.spec;
+    ...machines.map(({ metadata, spec: { template, instancetype } }) => {
       const { annotations } = template.metadata ?? {};
       const masked = { metadata: { annotations }, spec: template.spec, vcpusUnknown: instancetype != null };
-      return { kind: 'VirtualMachine' as const, metadata: machine.metadata, machine, template: masked };
+      return { kind: 'VirtualMachine' as const, metadata, template: masked };
     }),
     ...instances
-      .filter(({ metadata }) => !metadata.ownerReferences?.some(({ kind }) => kind === 'VirtualMachine'))
+      .filter(({ metadata }) => !isOfMachine(metadata))
       .map(({ metadata, spec }) => {
-        const template = { metadata, spec, vcpusUnknown: false };
-        return { kind: 'VirtualMachineInstance' as const, metadata, machine: undefined, template };
+        return { kind: 'VirtualMachineInstance' as const, metadata, template: { metadata, spec, vcpusUnknown: false } };
       }),
   ];
-  const vms = templates.flatMap(({ kind, metadata, machine, template }) => {
-    const masked = maskedVmOf(template);
-    if (masked === undefined) return [];
-    const { namespace: home = '', name = '' } = metadata;
-    /** The annotation, unchanged. */
-    const text = template.metadata.annotations?.[CPU_MASK_ANNOTATION] ?? '';
-    return [{ kind, namespace: home, name, machine, masked, text, running: running.get(keyOf(metadata)) }];
-  });
+  const findings = templates
+    .flatMap((template) => {
+      const masked = maskedVmOf(template.template);
+      if (masked === undefined) return [];
+      return [{ ...findingOf(template, masked, surveyed, silent), running: running.get(keyOf(template.metadata)) }];
+    })
+    .sort((a, b) => keyOf(a).localeCompare(keyOf(b)));
   return {
-    vms: vms.sort((a, b) => keyOf(a).localeCompare(keyOf(b))),
-    nodes: nodes.map(({ metadata: { name = '', labels } }) => ({
-      name,
-      labels: new Map(Object.entries(labels ?? {})),
-    })),
-    hosts,
-    silent: leases?.silent ?? new Set<string>(),
-    deadDpus: new Map(nodes.map((node) => [node.metadata.name ?? '', deadDpu(node)])),
-    migrations,
-    scheduler,
-    now,
+    vms: findings,
+    withoutNode: findings.filter((finding) => finding.nodes.length === 0).length,
+    notApplied: findings.filter(isNotApplied).length,
+    nodes: nodes.length,
+    reporting: surveyed.filter(({ host }) => host !== undefined).length,
   };
 }
 
@@ -95,47 +95,26 @@ function readIfInstalled<Item>(...args: Parameters<typeof readAll<Item>>): Promi
   });
 }
 
-/** Of an instance that runs. */
-function runningInstance({ metadata, status }: z.infer<typeof maskedInstance>) {
-  if (!status?.nodeName || status.phase !== 'Running') return undefined;
-  return { metadata, status, node: status.nodeName, pods: status.activePods ?? {} };
+interface MaskTemplate {
+  readonly kind: 'VirtualMachine' | 'VirtualMachineInstance';
+  readonly metadata: MetaShape;
+  readonly template: Parameters<typeof maskedVmOf>[0];
 }
 
-export type Verification = ReturnType<typeof verifyMasks>;
-export type VmFinding = ReturnType<typeof findingOf> & { readonly running: ReturnType<typeof runningOf> };
-
-export function verifyMasks(facts: VerifyFacts) {
-  const { vms, nodes, hosts, silent } = facts;
-  const byName = new Map(hosts.map((host) => [host.name, host]));
-  const surveyed = nodes.map(({ name, labels }): SurveyedNode => {
-    // The last report of an agent with an expired Lease is old.
-    const host = silent.has(name) ? undefined : byName.get(name);
-    return { name, label: (key) => labels.get(key), host: host && maskHostOf(host.host) };
-  });
-  const findings = vms.map((vm) => ({ ...findingOf(vm, surveyed, silent), running: runningOf(vm, byName, facts) }));
+function findingOf(
+  { kind, metadata, template }: MaskTemplate,
+  masked: MaskedVm,
+  nodes: readonly SurveyedNode[],
+  silent: ReadonlySet<string>,
+) {
+  const { namespace = '', name = '' } = metadata;
+  const verdicts = surveyMask(masked, nodes).map(({ node, verdict }) => ({ node: node.name, verdict }));
+  const invalid = template.metadata.annotations?.[CPU_MASK_ANNOTATION] ?? '';
   return {
-    vms: findings,
-    withoutNode: findings.filter((finding) => finding.nodes.length === 0).length,
-    notApplied: findings.filter(isNotApplied).length,
-    nodes: nodes.length,
-    reporting: surveyed.filter(({ host }) => host !== undefined).length,
-  };
-}
-
-const NOT_APPLIED: readonly Reason[] = ['PinningRefused', 'MaskNotApplied'];
-
-/** Whether the agent of its node refuses or no longer applies the mask. */
-function isNotApplied({ running }: Pick<VmFinding, 'running'>): boolean {
-  return running?.reasons.some((reason) => NOT_APPLIED.includes(reason)) === true;
-}
-
-function findingOf(vm: MaskedMachine, nodes: readonly SurveyedNode[], silent: ReadonlySet<string>) {
-  const verdicts = surveyMask(vm.masked, nodes).map(({ node, verdict }) => ({ node: node.name, verdict }));
-  return {
-    namespace: vm.namespace,
-    name: vm.name,
-    kind: vm.kind,
-    mask: vm.masked.maskRequest === undefined ? vm.text : formatMask(vm.masked.maskRequest.mask),
+    namespace,
+    name,
+    kind,
+    mask: masked.maskRequest === undefined ? invalid : formatMask(masked.maskRequest.mask),
     nodes: verdicts.flatMap(({ node, verdict }) => (verdict.fits ? [node] : [])),
     fallBack: verdicts.flatMap(({ node, verdict }) => (verdict.fits && verdict.fellBack ? [node] : [])),
     refused: verdicts.flatMap(({ node, verdict }) =>
@@ -144,47 +123,23 @@ function findingOf(vm: MaskedMachine, nodes: readonly SurveyedNode[], silent: Re
   };
 }
 
-/** As in `plumbline explain`, from the instance and the reports: the launchers themselves are not read. */
-function runningOf(vm: MaskedMachine, hosts: ReadonlyMap<string, ReportedHost>, verify: VerifyFacts) {
-  if (vm.running === undefined) return undefined;
-  const { namespace, name, kind, machine } = vm;
-  const { metadata, status, node, pods } = vm.running;
-  const { scheduler, silent, now } = verify;
-  const instance = instanceFacts({ metadata, status });
-  const moves = verify.migrations?.filter(
-    (migration) => migration.metadata.namespace === namespace && migration.spec.vmiName === name,
-  );
-  const migration = migrationFacts(status.migrationState, moves);
-  const facts: VmFacts = {
-    namespace,
-    name,
-    kind: kind === 'VirtualMachine' ? 'vm' : 'vmi',
-    instance,
-    migration,
-    scheduler,
-    now,
-    machine: machine && machineFacts(machine, now),
-  };
-  const launchers = Object.entries(pods).map(([uid, at]): Launcher => {
-    const pinning = hosts.get(at)?.status.pinning?.find(({ podUID }) => podUID === uid);
-    const nodeState = { deadDpu: verify.deadDpus.get(at), silent: silent.has(at), assigned: [], pinning };
-    const pause = at === node ? instance.pause : undefined;
-    return {
-      uid,
-      node: at || undefined,
-      migration: at === node ? undefined : migration?.uid,
-      created: 0,
-      state: {
-        life: { state: pause === undefined ? 'running' : 'paused' },
-        causes: runningMaskedVm({ ...facts, node: nodeState }, at, pause),
-      },
-    };
-  });
-  const state = vmState(facts, launchers);
+const STARTED: readonly Stage[] = ['running', 'not-as-requested', 'paused', 'migrating'];
+
+/** As in `plumbline explain`; undefined for a VM that has not started. */
+function runningOf({ launchers, state }: Vm) {
+  if (!STARTED.includes(state.state)) return undefined;
   const { verdict, reason, remedies } = state;
+  const guest = launchers.find(({ metadata }) => metadata.uid === state.launcher);
   const texts = [state.text, ...state.causes.map(({ text }) => text)];
   const reasons = [reason, ...state.causes.map((cause) => cause.reason)];
-  return { node, verdict, reason, text: texts.join('; '), remedies, reasons };
+  return { node: guest?.spec.nodeName ?? '', verdict, reason, text: texts.join('; '), remedies, reasons };
+}
+
+const NOT_APPLIED: readonly Reason[] = ['PinningRefused', 'MaskNotApplied'];
+
+/** Whether the agent of its node refuses or no longer applies the mask. */
+function isNotApplied({ running }: { readonly running: ReturnType<typeof runningOf> }): boolean {
+  return running?.reasons.some((reason) => NOT_APPLIED.includes(reason)) === true;
 }
 
 interface VerifyFlags extends ClusterFlags {
@@ -198,7 +153,7 @@ const isBad = (vm: VmFinding) => vm.nodes.length === 0 || isNotApplied(vm) || vm
 export function run(flags: VerifyFlags): Promise<void> {
   return usingCluster(flags, async ({ client }) => {
     const namespace = flags.allNamespaces ? undefined : flags.namespace;
-    const verification = verifyMasks(await readVerifyFacts(client, namespace, Date.now()));
+    const verification = await verifyMasks(client, namespace, Date.now());
     await print(flags.output, verification, {
       text: ({ width }, wide) => verificationLines(verification, width, wide),
       name: () => verification.vms.flatMap((vm) => (isBad(vm) ? [`${vm.kind.toLowerCase()}/${vm.name}`] : [])),

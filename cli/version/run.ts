@@ -1,12 +1,12 @@
 import type { KubeClient } from '../../kube/client.ts';
-import { NAMESPACE } from '../../model/names.ts';
 import packageJson from '../../package.json' with { type: 'json' };
 import { runningParts, versionsText } from '../doctor/checks/installed.ts';
-import { apiVersion, kubevirt, systemPod } from '../doctor/facts/objects.ts';
 import { type ClusterFlags, usingCluster } from '../support/cluster.ts';
 import { endingOf } from '../support/errors.ts';
 import { CliError, EXIT } from '../support/exit-status.ts';
+import { KUBEVIRTS, SYSTEM_PODS } from '../support/kinds.ts';
 import { readIfAllowed, readOne } from '../support/lists.ts';
+import { apiVersion } from '../support/objects.ts';
 import { type OutputFormat, print, printMessage } from '../support/output.ts';
 
 interface VersionFlags extends ClusterFlags {
@@ -33,13 +33,13 @@ export async function run(flags: VersionFlags): Promise<void> {
   });
 }
 
-export type ClusterVersions = Awaited<ReturnType<typeof readVersions>>;
+type ClusterVersions = Awaited<ReturnType<typeof readVersions>>;
 
 export async function readVersions(client: Pick<KubeClient, 'get'>) {
   const [kubernetes, kubevirts, pods] = await Promise.all([
     readOne(client, '/version', apiVersion),
-    readIfAllowed(client, '/apis/kubevirt.io/v1/kubevirts', kubevirt),
-    readIfAllowed(client, `/api/v1/namespaces/${NAMESPACE}/pods`, systemPod),
+    readIfAllowed(client, ...KUBEVIRTS),
+    readIfAllowed(client, ...SYSTEM_PODS),
   ]);
   return {
     kubernetes: kubernetes?.gitVersion ?? null,

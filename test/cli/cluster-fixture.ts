@@ -28,12 +28,9 @@ export interface SuiteCluster extends Omit<FixtureCluster, 'stop'> {
   run(...args: string[]): Promise<Ran>;
 }
 
-export interface NodeOptions {
-  readonly labels?: Readonly<Record<string, string>>;
+export interface NodeOptions extends Omit<NodeParts, 'spec'> {
   readonly unschedulable?: boolean;
   readonly taints?: readonly { readonly key: string; readonly effect: string }[];
-  readonly conditions?: readonly Readonly<Record<string, string>>[];
-  readonly allocatable?: Readonly<Record<string, string>>;
   /** Undefined for a node without a report. */
   readonly report?: Partial<NodeTopologyStatus> | undefined;
 }
@@ -76,6 +73,37 @@ const ALLOCATABLE = {
   'physnet.plumbline.dev/physnet0': '110',
 };
 
+/** @param report differences from REPORT */
+export function topologyObject(name: string, report: Partial<NodeTopologyStatus> = {}) {
+  const status = { ...REPORT, ...report };
+  return { apiVersion: 'plumbline.dev/v1alpha1', kind: 'NodeTopology', metadata: { name }, status } as const;
+}
+
+interface NodeParts {
+  readonly labels?: object | undefined;
+  readonly spec?: object | undefined;
+  readonly conditions?: readonly object[] | undefined;
+  readonly allocatable?: Readonly<Record<string, string>> | undefined;
+}
+
+/** A node for VMs, with room for the CPUs of REPORT. */
+export function nodeObject(name: string, { labels, spec = {}, conditions = [], allocatable }: NodeParts = {}) {
+  return {
+    metadata: { name, labels: { 'kubevirt.io/schedulable': 'true', 'kubernetes.io/hostname': name, ...labels } },
+    spec,
+    status: { allocatable: { ...ALLOCATABLE, ...allocatable }, conditions },
+  };
+}
+
+/** A Lease of plumbline-system for 40 s. @param renewed milliseconds since 1970 */
+export function leaseObject(name: string, renewed: number, holderIdentity = name) {
+  const renewTime = new Date(renewed).toISOString().replace('Z', '000Z');
+  return {
+    metadata: { name, namespace: 'plumbline-system' },
+    spec: { holderIdentity, leaseDurationSeconds: 40, renewTime },
+  };
+}
+
 /** No scheduler of the sandbox has this name, so the pod stays unscheduled. */
 const UNKNOWN = 'unknown';
 
@@ -87,25 +115,14 @@ export async function createFixtureCluster(): Promise<FixtureCluster> {
   return {
     sandbox,
     kubeconfig: await sandbox.kubeconfig({ kind: 'admin' }),
-    async node(name, { labels, unschedulable, taints, conditions = [], allocatable, report = {} } = {}) {
-      await client.create(NODES, {
-        apiVersion: 'v1',
-        kind: 'Node',
-        metadata: { name, labels: { 'kubevirt.io/schedulable': 'true', ...labels } },
-        spec: {
-          ...(unschedulable && { unschedulable }),
-          ...(taints && { taints: taints.map((taint) => ({ ...taint })) }),
-        },
-        status: {
-          allocatable: { ...ALLOCATABLE, ...allocatable },
-          conditions: [{ type: 'Ready', status: 'True' }, ...conditions] as { type: string; status: string }[],
-        },
-      });
-      const empty = { apiVersion: 'plumbline.dev/v1alpha1', kind: 'NodeTopology', metadata: { name } };
+    async node(name, { labels, unschedulable, taints, conditions = [], allocatable, report } = {}) {
+      const spec = { ...(unschedulable && { unschedulable }), ...(taints && { taints: structuredClone(taints) }) };
+      const ready = [{ type: 'Ready', status: 'True' }, ...conditions];
+      const node = nodeObject(name, { labels, spec, conditions: ready, allocatable });
+      await client.create(NODES, { apiVersion: 'v1', kind: 'Node', ...node } as unknown as KubeObject);
+      const { status, ...empty } = topologyObject(name, report);
       const made = await client.create(NODE_TOPOLOGIES, empty);
-      const change = (draft: KubeObject) => {
-        draft.status = structuredClone({ ...REPORT, ...report }) as unknown as KubeObject['status'];
-      };
+      const change = (draft: KubeObject) => Object.assign(draft, { status: structuredClone(status) });
       await client.edit(NODE_TOPOLOGIES, made, change, 'status');
     },
     async pod(name, options = {}) {

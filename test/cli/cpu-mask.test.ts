@@ -11,25 +11,17 @@ const MAIN = new URL('../../cli/main.ts', import.meta.url).pathname;
 describe('plumbline cpu-mask convert', () => {
   const forms: [Form, string, { vcpus?: number; online?: string }, string[] | RegExp][] = [
     ['canonical', '2,0-1:all:4,6-8', {}, ['0-2:all:4,6-8']],
-    ['canonical', '', {}, ['']],
     ['list', '1-2:all', {}, ['1-2', 'all']],
     ['list', '1-2:all', { online: '0-3,8' }, ['1-2', '0-3,8']],
     ['list', '0-3', { vcpus: 2 }, ['0-3', '0-3']],
-    ['taskset', '1,3', {}, ['0x0000000A']],
     ['taskset', '1:3', {}, ['0x00000002', '0x00000008']],
     ['taskset', '63:64', {}, ['0x8000000000000000', '0x000000010000000000000000']],
     ['taskset', 'all:0', { online: '0-127' }, [`0x${'F'.repeat(32)}`, '0x00000001']],
     ['taskset', 'all', {}, /contains "all": list those CPUs with --online/],
-    ['taskset', '', {}, /\(empty\) contains "all"/],
-    ['taskset', '0:1', { vcpus: 3 }, /entries for 2 vCPUs, but the VM has 3/],
     ['xen', '1:2,4-7:0-1', {}, ['cpus = [ "1", "2,4-7", "0-1" ]']],
-    ['xen', '0-3', {}, ['cpus = "0-3"']],
     ['xen', 'all', {}, []],
     ['lxc', '2-3', { vcpus: 2 }, ['2-3']],
-    ['lxc', 'all', { vcpus: 2 }, []],
     ['lxc', '2-3', {}, /with --vcpus/],
-    ['lxc', '2-3', { vcpus: 3 }, /exactly as many CPUs as it has vCPUs, 3; these are 2/],
-    ['lxc', '2:3', { vcpus: 2 }, /give one list of CPUs for all of it/],
   ];
   for (const [form, mask, { vcpus, online }, outcome] of forms) {
     const given = [vcpus && `${vcpus} vCPUs`, online && `CPUs ${online}`].filter(Boolean).join(', ');

@@ -12,8 +12,8 @@ import { checkNetworks } from '../../cli/doctor/checks/networks.ts';
 import { checkPods } from '../../cli/doctor/checks/pods.ts';
 import { checkWebhook } from '../../cli/doctor/checks/webhook.ts';
 import type { DoctorFacts } from '../../cli/doctor/facts/facts.ts';
-import * as objects from '../../cli/doctor/facts/objects.ts';
 import { areaLines, endLines } from '../../cli/doctor/run.ts';
+import * as objects from '../../cli/support/objects.ts';
 import { lineText } from '../../cli/support/terminal.ts';
 import { explainedNode, explainedPod, explainedVm, occurrence } from '../../diagnosis/objects.ts';
 import { commandText } from '../../diagnosis/remedies.ts';
@@ -22,8 +22,9 @@ import { networkAttachmentDefinition } from '../../kube/resources.ts';
 import { EVEN_PARITY_ANNOTATION } from '../../model/launcher/cpus.ts';
 import { PREDICTION_DIFFERS } from '../../model/names.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
+import { launcher as launcherObject } from '../diagnosis/fixture.ts';
 import { vmiOwner } from '../support/vmi-owner.ts';
-import { REPORT, useCluster } from './cluster-fixture.ts';
+import { topologyObject, useCluster } from './cluster-fixture.ts';
 
 const NOW = Date.now();
 const SILENT = 'the extender in pod plumbline-scheduler-1 did not answer (connection refused)';
@@ -67,27 +68,12 @@ const slice = (service: string, ready = true) =>
 const node = (name: string, more: object = {}) =>
   explainedNode.parse({ metadata: { name, labels: { 'kubevirt.io/schedulable': 'true' } }, ...more });
 const topology = (name: string, report: Partial<NodeTopologyStatus> = {}) =>
-  nodeTopology.parse({
-    apiVersion: 'plumbline.dev/v1alpha1',
-    kind: 'NodeTopology',
-    metadata: { name },
-    status: { ...REPORT, ...report },
-  });
-const launcher = (name: string, { metadata = {}, cpu = '10', ...more }: Record<string, unknown> = {}) => {
-  const amounts = { cpu: String(cpu), memory: '1Gi', 'devices.kubevirt.io/kvm': '1' };
+  nodeTopology.parse(topologyObject(name, report));
+const launcher = (name: string, { metadata = {}, ...more }: Record<string, unknown> = {}) => {
+  const owner = { namespace: 'default', uid: name, ownerReferences: [vmiOwner(name, 'u')] };
+  const own = { name, ...owner, annotations: {}, ...(metadata as object) };
   return explainedPod.parse({
-    metadata: {
-      name,
-      namespace: 'default',
-      uid: name,
-      labels: { 'kubevirt.io': 'virt-launcher' },
-      ownerReferences: [vmiOwner(name, 'u')],
-      ...(metadata as object),
-    },
-    spec: {
-      nodeName: 'worker-1',
-      containers: [{ name: 'compute', resources: { requests: amounts, limits: amounts } }],
-    },
+    ...launcherObject({ cpus: '10', metadata: own, spec: { nodeName: 'worker-1' } }),
     ...more,
   });
 };
@@ -217,25 +203,22 @@ const mutating = (webhook: object, ...others: ReturnType<typeof configuration>[]
   mutating: { value: [configuration('plumbline-webhook', { ...LAUNCHER, ...webhook }, ROUTE), ...others] },
 });
 const injector = configuration('sidecar-injector', { name: 'x', clientConfig: {}, rules: POD_RULES });
-const rejection = (reason: string, name: string) =>
+/** About a pod of the namespace vms. */
+const eventOf = (component: string, reason: string, name: string, message?: string) =>
   occurrence.parse({
     involvedObject: { kind: 'Pod', namespace: 'vms', name },
-    source: { component: 'kubelet' },
+    source: { component },
     reason,
+    message,
     metadata: {},
   });
+const rejection = (name: string) => eventOf('kubelet', 'SMTAlignmentError', name);
 const pending = (name: string, schedulerName?: string) => {
   const made = launcher(name);
   return { ...made, spec: { ...made.spec, nodeName: undefined, schedulerName } };
 };
-const difference = (component: string, name: string) =>
-  occurrence.parse({
-    involvedObject: { kind: 'Pod', namespace: 'vms', name },
-    source: { component },
-    reason: PREDICTION_DIFFERS,
-    message: 'CPUs 1-2 of n1 were predicted, but the kubelet assigned CPUs 3-4',
-    metadata: {},
-  });
+const DIFFERENCE = 'CPUs 1-2 of n1 were predicted, but the kubelet assigned CPUs 3-4';
+const difference = (component: string, name: string) => eventOf(component, PREDICTION_DIFFERS, name, DIFFERENCE);
 
 const ABSENT = { missing: 'absent' } as const;
 const releasedAs = (text: string) => ({
@@ -314,7 +297,7 @@ const REJECTED = { launchers: value(launcher('no', { status: { phase: 'Failed', 
 const REJECTED_AND_GONE = {
   launchers: { value: [] },
   machines: value(explainedVm.parse({ metadata: { namespace: 'vms', name: 'vm' }, spec: {} })),
-  rejections: value(...['virt-launcher-vm-abcde', 'batch-job'].map((name) => rejection('SMTAlignmentError', name))),
+  rejections: value(...['virt-launcher-vm-abcde', 'batch-job'].map(rejection)),
 };
 const FOREIGN_NAD = nads(localnet('physnet0').replace('default/data', 'default/x'));
 const ON_NODE_OF_OTHER = /^error: no extender is ready next to kube-scheduler on cp-1/;
@@ -591,7 +574,7 @@ describe('plumbline doctor', () => {
   }
 
   it('ignores rejected launchers of a deleted VM', () => {
-    const rejections = { value: [rejection('SMTAlignmentError', 'virt-launcher-vm-abcde')] };
+    const rejections = { value: [rejection('virt-launcher-vm-abcde')] };
     assert.deepEqual(checkPods({ ...GOOD, rejections }).findings, []);
     const forbidden = checkPods({ ...GOOD, rejections, machines: { missing: 'forbidden' } });
     assert.equal(forbidden.findings.length, 1);

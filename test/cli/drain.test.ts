@@ -5,9 +5,10 @@ import { lineText } from '../../cli/support/terminal.ts';
 import { commandText } from '../../diagnosis/remedies.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
+import { launcher } from '../diagnosis/fixture.ts';
 import { parseOutput } from '../support/output-schema.ts';
 import { vmiOwner } from '../support/vmi-owner.ts';
-import { REPORT } from './cluster-fixture.ts';
+import { nodeObject, topologyObject } from './cluster-fixture.ts';
 import { type ApiObject, createObjectsApi, type Objects } from './objects-api-stand-in.ts';
 
 const NOW = Date.parse('2026-11-01T10:00:00Z');
@@ -62,44 +63,31 @@ function objectsOf({ nodes, vms, defaultStrategy }: Cluster): Objects {
       });
   };
   const launchers = entries.map(
-    ({ name, node, cpus, resources, labels, affinity, memory = '1Gi', annotations }): ApiObject => {
-      const amounts = { ...(cpus > 0 && { cpu: `${cpus}` }), memory, ...resources };
-      return {
+    ({ name, node, cpus, resources, labels, affinity, memory = '1Gi', annotations }) =>
+      launcher({
+        cpus: cpus > 0 ? `${cpus}` : undefined,
+        resources: { memory, ...resources },
         metadata: {
           name: `virt-launcher-${name}`,
-          namespace: NAMESPACE,
           uid: `${name}-pod`,
           labels: { 'kubevirt.io': 'virt-launcher', 'kubevirt.io/created-by': `${name}-vmi`, ...labels },
           annotations: { 'plumbline.dev/decision': '{"padding":0}', ...annotations },
           ownerReferences: [vmiOwner(name, `${name}-vmi`)],
         },
-        spec: {
-          nodeName: node,
-          affinity,
-          containers: [{ name: 'compute', resources: { requests: amounts, limits: amounts } }],
-        },
+        spec: { nodeName: node, affinity },
         status: { phase: 'Running' },
-      };
-    },
+      }) as ApiObject,
   );
   const readable = entries.filter(({ isUnreadable }) => isUnreadable !== true);
   return {
-    '/api/v1/nodes': Object.entries(nodes).map(([name, { spec = {}, memory = '64Gi' }]) => ({
-      metadata: { name, labels: { 'kubernetes.io/hostname': name } },
-      spec,
-      status: { allocatable: { cpu: '30', memory, 'physnet.plumbline.dev/physnet0': '110' }, conditions: [] },
-    })),
+    '/api/v1/nodes': Object.entries(nodes).map(([name, { spec, memory = '64Gi' }]) =>
+      nodeObject(name, { spec, allocatable: { memory } }),
+    ),
     '/api/v1/pods': launchers,
-    '/apis/plumbline.dev/v1alpha1/nodetopologies': Object.entries(nodes).map(([name, { cpus, report }]) => ({
-      apiVersion: 'plumbline.dev/v1alpha1',
-      kind: 'NodeTopology',
-      metadata: { name },
-      status: {
-        ...REPORT,
-        assignments: [...owned(name), ...(cpus === undefined ? [] : [{ podUID: 'other', container: 'c', cpus }])],
-        ...report,
-      },
-    })),
+    '/apis/plumbline.dev/v1alpha1/nodetopologies': Object.entries(nodes).map(([name, { cpus, report }]) => {
+      const others = cpus === undefined ? [] : [{ podUID: 'other', container: 'c', cpus }];
+      return topologyObject(name, { assignments: [...owned(name), ...others], ...report });
+    }),
     '/apis/coordination.k8s.io/v1/leases': [],
     '/apis/kubevirt.io/v1/kubevirts':
       defaultStrategy === undefined

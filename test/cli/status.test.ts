@@ -4,6 +4,7 @@ import { statusLines } from '../../cli/status/run.ts';
 import { lineText } from '../../cli/support/terminal.ts';
 import { readVersions } from '../../cli/version/run.ts';
 import { NODE, NOW, STATE_TABLE } from '../diagnosis/state-table-fixture.ts';
+import { leaseObject } from './cluster-fixture.ts';
 import { createObjectsApi, type Objects } from './objects-api-stand-in.ts';
 
 const DEPLOYMENTS = '/apis/apps/v1/deployments';
@@ -30,10 +31,7 @@ const ours = (webhook: object) => ({
   webhooks: [{ name: 'launcher.plumbline.dev', clientConfig: {}, ...webhook }],
 });
 
-const OLD_LEASE = {
-  metadata: { name: `plumbline-agent-${NODE}`, namespace: 'plumbline-system' },
-  spec: { renewTime: seconds(600).replace('Z', '000Z') },
-};
+const OLD_LEASE = leaseObject(`plumbline-agent-${NODE}`, NOW - 600_000);
 const DEAD_DPU = {
   metadata: { name: 'd1' },
   status: { conditions: [{ type: 'plumbline.dev/DPUReady', status: 'False', message: 'no renewal' }] },

@@ -32,17 +32,11 @@ describe('--request-timeout', function () {
   });
 
   for (const args of [
-    ['explain', 'vm', 'fw'],
-    ['status', '-A'],
     ['top', '--once'],
     ['doctor'],
-    ['verify'],
-    ['simulate', '--vm', '4c2t'],
     ['version'],
     ['console'],
     ['vm', 'status', 'n1'],
-    ['ovs', 'status', 'n1'],
-    ['bug-report'],
     ['vm', 'status', '--agent', 'SERVER'],
   ]) {
     it(`limits the wait of plumbline ${args.join(' ')}`, async () => {

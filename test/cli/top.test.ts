@@ -10,10 +10,11 @@ import { type ExplainedPod, explainedPod } from '../../diagnosis/objects.ts';
 import { KubeError } from '../../kube/client.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
+import { launcher } from '../diagnosis/fixture.ts';
 import { eventually } from '../support/eventually.ts';
 import { parseOutput } from '../support/output-schema.ts';
 import { skipFor } from '../support/parts.ts';
-import { REPORT, useCluster } from './cluster-fixture.ts';
+import { topologyObject, useCluster } from './cluster-fixture.ts';
 import { assertFails, PROGRAM } from './run.ts';
 
 const plain = (width = Number.POSITIVE_INFINITY) => ({
@@ -40,18 +41,8 @@ const CORDONED: Remark = { reason: 'Cordoned', text: 'cordoned' };
 const SILENT: Remark = { reason: 'AgentSilent', text: 'its agent is silent' };
 
 function view(report: Partial<NodeTopologyStatus> = {}, remark = CORDONED, bound: readonly ExplainedPod[] = []) {
-  const status = {
-    ...REPORT,
-    pmdCPUs: '0,16',
-    assignments: [{ podUID: 'fw', container: 'compute', cpus: '1-5,17-21' }],
-    ...report,
-  };
-  const topology = {
-    apiVersion: 'plumbline.dev/v1alpha1',
-    kind: 'NodeTopology',
-    metadata: { name: 'worker-1' },
-    status,
-  };
+  const assignments = [{ podUID: 'fw', container: 'compute', cpus: '1-5,17-21' }];
+  const topology = topologyObject('worker-1', { pmdCPUs: '0,16', assignments, ...report });
   const { hosts } = hostsOf([topology as never]);
   return viewOf(hosts[0]!, new Map([['fw', FIREWALL]]), [remark], bound);
 }
@@ -81,15 +72,15 @@ describe('plumbline top', () => {
     });
 
     it('has a VM that was placed since the last report on the CPUs that it gets, and none of them as free', () => {
-      const amounts = { cpu: '4', memory: '1Gi' };
-      const containers = [{ name: 'compute', resources: { requests: amounts, limits: amounts } }];
-      const launcher = (uid: string) =>
-        explainedPod.parse({
-          metadata: { name: `virt-launcher-${uid}`, namespace: 'default', uid },
-          spec: { nodeName: 'worker-1', containers },
-          status: { phase: 'Running', qosClass: 'Guaranteed' },
-        });
-      const late = view({ pmdCPUs: '' }, SILENT, [launcher('fw'), launcher('new')]);
+      const launcherOf = (uid: string) =>
+        explainedPod.parse(
+          launcher({
+            metadata: { name: `virt-launcher-${uid}`, namespace: 'default', uid },
+            spec: { nodeName: 'worker-1' },
+            status: { phase: 'Running', qosClass: 'Guaranteed' },
+          }),
+        );
+      const late = view({ pmdCPUs: '' }, SILENT, [launcherOf('fw'), launcherOf('new')]);
       assert.deepEqual(topLines({ nodes: [late], notes: [] }, plain()).slice(0, 4), [
         'worker-1  16 of 32 CPUs free, 8 whole cores  (its agent is silent)',
         '  NUMA 0 physnet0  RR AA AA AA AA A/ BB BB',
@@ -101,17 +92,14 @@ describe('plumbline top', () => {
     });
 
     it('has VMs with a CPU mask, which own no CPUs', () => {
-      const masked = explainedPod.parse({
-        metadata: {
-          name: 'virt-launcher-m',
-          namespace: 'default',
-          uid: 'm',
-          annotations: { 'plumbline.dev/cpu-mask': '8-9' },
-          labels: { 'kubevirt.io': 'virt-launcher' },
-        },
-        spec: { nodeName: 'worker-1', containers: [{ name: 'compute' }] },
-        status: { phase: 'Running' },
-      });
+      const annotations = { 'plumbline.dev/cpu-mask': '8-9' };
+      const masked = explainedPod.parse(
+        launcher({
+          metadata: { name: 'virt-launcher-m', namespace: 'default', uid: 'm', annotations },
+          spec: { nodeName: 'worker-1', containers: [{ name: 'compute' }] },
+          status: { phase: 'Running' },
+        }),
+      );
       const data = view({ pmdCPUs: '' }, CORDONED, [masked]);
       assert.deepEqual(topLines({ nodes: [data], notes: [] }, plain())[4], '  default/virt-launcher-m: CPU mask 8-9');
       assert.deepEqual(viewData(data).masked, [{ name: 'default/virt-launcher-m', mask: '8-9' }]);

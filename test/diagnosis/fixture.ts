@@ -10,16 +10,18 @@ export const ANNOTATED = { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpu
 export const DECIDED = { 'plumbline.dev/decision': '{"cpus":{"compute":4},"padding":1}' };
 
 interface PodParts {
-  readonly metadata?: PodShape['metadata'];
-  readonly spec?: Partial<PodShape['spec']>;
+  readonly metadata?: PodShape['metadata'] & { readonly creationTimestamp?: string };
+  readonly spec?: Partial<PodShape['spec']> & { readonly affinity?: object | undefined };
   readonly status?: PodShape['status'];
-  readonly cpus?: string;
+  /** Undefined: no CPUs in its requests. */
+  readonly cpus?: string | undefined;
   readonly resources?: Readonly<Record<string, string>>;
 }
 
 /** A launcher of KubeVirt with a decision of the webhook and four CPUs of its own. */
-export function launcher({ metadata = {}, spec = {}, status, cpus = '4', resources = {} }: PodParts = {}): PodShape {
-  const amounts = { cpu: cpus, memory: '1Gi', 'devices.kubevirt.io/kvm': '1', ...resources };
+export function launcher({ metadata = {}, spec = {}, status, resources = {}, ...parts }: PodParts = {}) {
+  const { cpus } = { cpus: '4', ...parts };
+  const amounts = { ...(cpus && { cpu: cpus }), memory: '1Gi', 'devices.kubevirt.io/kvm': '1', ...resources };
   return {
     metadata: {
       name: 'virt-launcher-fw-abcde',

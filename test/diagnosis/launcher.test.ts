@@ -19,11 +19,9 @@ describe('a pod on a node that has not started', () => {
   const BEING_CREATED = `Starting: ${NOT_STARTED}: its containers are being created`;
   for (const [title, facts, status] of [
     ['nothing is known', {}, undefined],
-    ['no container waits', {}, { containerStatuses: [{ state: {} }, {}], initContainerStatuses: null }],
     ['its containers are created', {}, { containerStatuses: [waiting('ContainerCreating', 'm')] }],
     ['its init containers run', {}, { containerStatuses: [waiting('PodInitializing')] }],
     ['a container waits without a reason', {}, { containerStatuses: [{ state: { waiting: {} } }] }],
-    ['its node reports', { node: NODE }, undefined],
     ['it has lost its place, and its kubelet has admitted it', { events: LOST }, { containerStatuses: [{}] }],
     ['the same by its init containers', { events: LOST }, { initContainerStatuses: [{}] }],
     ['it cannot start for another reason', { events: { cannotStart: 'another reason' } }, undefined],
@@ -91,12 +89,5 @@ describe('a pod on a node that has not started', () => {
   it('can neither start nor be evicted, which takes precedence', () => {
     const node = { ...NODE, refusedStart: 'CPUs 1-2', deadDpu: 'dead' };
     assert.match(starting({ node, events: { cannotEvict: 'a budget', ...LOST } }), /^CannotEvict: /);
-  });
-
-  it('names its VM in a command if it has no name', () => {
-    const pod = launcher({ spec: { nodeName: 'n1' } });
-    const { name: _, ...metadata } = pod.metadata;
-    const facts = { ...VM, node: { ...NODE, refusedStart: 'CPUs 1-2' }, events: { cannotStart: 'held' } };
-    assert.ok(startingPod(facts, { ...pod, metadata }).remedies[0]?.commands[0]?.args.includes('fw'));
   });
 });

@@ -49,10 +49,8 @@ describe('a VM without a launcher', () => {
       assert.equal(reasonOf({ rejection, annotations, instance: { phase: 'Failed' } }), 'UnpaddedRejected'));
 
     for (const [title, machine, node, text] of [
-      ['without numbers', ON, 'n1', `of n1 ${WHY}, and starts another`],
       ['once', { ...ON, failures: 1 }, 'n1', `of n1 ${WHY}, and starts another`],
       ['twice', { ...ON, failures: 2 }, 'n1', `of n1 ${WHY} (2 times in a row), and starts another`],
-      ['now', { ...ON, retryIn: 0 }, 'n1', `of n1 ${WHY}, and starts another`],
       ['soon', { ...ON, retryIn: 0.2 }, 'n1', `of n1 ${WHY}, and starts another in 1 s`],
       ['of an instance without a VM', undefined, 'n1', `of n1 ${WHY}, and starts another`],
       ['on an unknown node', ON, undefined, `${WHY}, and starts another`],
@@ -88,12 +86,4 @@ describe('a pod that has failed', () => {
       assert.equal(line(cause), `Failed: it has failed of n1: ${text} [read-events]`);
     });
   }
-
-  it('without a name gets the name of its VM', () => {
-    const pod = launcher();
-    const { name: _, ...metadata } = pod.metadata;
-    const { text, remedies } = failedPod(VM, { ...pod, metadata });
-    assert.equal(text, 'it has failed: no reason is given');
-    assert.ok(remedies[0]?.commands[0]?.args.includes('involvedObject.name=fw'));
-  });
 });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { NodeStateFacts, VmFacts } from '../../diagnosis/facts.ts';
-import { pausedGuest, type RunningNeeds, runningMaskedVm, runningPod } from '../../diagnosis/running.ts';
+import { pausedGuest, type RunningNeeds, runningPod } from '../../diagnosis/running.ts';
 import type { PlacementHost } from '../../model/placement/needs.ts';
 import { needs, node, physnet, TUNNEL } from '../model/placement/fixture.ts';
 import { line, VM } from './fixture.ts';
@@ -69,8 +69,8 @@ describe('a running pod', () => {
 });
 
 describe('a pod with a CPU mask', () => {
-  const masked = (pinning: NodeStateFacts['pinning']) =>
-    line(runningMaskedVm({ ...VM, node: { ...NODE, ...(pinning && { pinning }) } }, 'n1', undefined)[0]!);
+  const wanted = { ...needs('p', 4), mask: { mask: '1:2', fixMismatch: false } } as unknown as RunningNeeds;
+  const masked = (pinning: NodeStateFacts['pinning']) => on({ pinning }, wanted)[0];
   const PINNED = 'on n1, its vCPUs pinned by its CPU mask';
   const NOT = 'on n1, and its CPU mask is not applied';
 
@@ -84,7 +84,6 @@ describe('a pod with a CPU mask', () => {
   });
 
   it('has its mask reported rather than its CPUs', () => {
-    const wanted = { ...needs('p', 4), mask: { mask: '1:2', fixMismatch: false } } as unknown as RunningNeeds;
     const pinning = { state: 'pinned' } as const;
     assert.deepEqual(on({ pinning }, wanted), [`MaskApplied: ${PINNED}`]);
     assert.deepEqual(on({ pinning, silent: true }, wanted), [

@@ -2,8 +2,9 @@ import type { Reason, Verdict } from '../../diagnosis/reasons.ts';
 import type { Stage, VmState } from '../../diagnosis/state.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { PLACE_LOST } from '../../model/names.ts';
-import { REPORT } from '../cli/cluster-fixture.ts';
+import { leaseObject, nodeObject, topologyObject } from '../cli/cluster-fixture.ts';
 import type { ApiObject, Objects } from '../cli/objects-api-stand-in.ts';
+import { ANNOTATED, launcher } from './fixture.ts';
 
 /** The time of all states. */
 export const NOW = Date.parse('2026-11-01T10:00:00Z');
@@ -78,7 +79,6 @@ interface Parts extends NodeParts {
   readonly events?: readonly ReturnType<typeof event>[];
 }
 
-const ANNOTATED = { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' };
 const DECIDED = { ...ANNOTATED, 'plumbline.dev/decision': '{"cpus":{"compute":4},"padding":1,"threadsPerCore":2}' };
 const MASK = { 'plumbline.dev/cpu-mask': '1:2' };
 const SEEN = { 'plumbline.dev/decision': '{"padding":0}' };
@@ -97,13 +97,6 @@ const DEAD_DPU = {
 };
 const SINCE = SECONDS_AGO(20);
 
-const ALLOCATABLE = {
-  cpu: '30',
-  memory: '64Gi',
-  'devices.kubevirt.io/kvm': '1k',
-  'physnet.plumbline.dev/physnet0': '9',
-};
-
 const nodeOf = (name: string, { node = {}, report = {}, agentAge = 5 }: NodeParts) => {
   return { name, node, report, agentAge };
 };
@@ -116,39 +109,19 @@ function cluster(parts: Parts): Objects {
   const owner = (kind: string, name: string, uid: string) => [
     { apiVersion: 'kubevirt.io/v1', kind, name, uid, controller: true },
   ];
-  const lease = (name: string, age: number, holderIdentity = name): ApiObject => ({
-    metadata: { name, namespace: 'plumbline-system' },
-    spec: { holderIdentity, leaseDurationSeconds: 40, renewTime: SECONDS_AGO(age).replace('Z', '000Z') },
-  });
   return {
-    '/api/v1/nodes': nodes.map(({ name, node, agentAge }) => ({
-      metadata: { name, labels: { 'kubevirt.io/schedulable': 'true', 'kubernetes.io/hostname': name, ...node.labels } },
-      spec: node.spec ?? {},
-      status: {
-        allocatable: ALLOCATABLE,
-        conditions: [
-          { type: 'Ready', status: 'True' },
-          { type: 'plumbline.dev/AgentReady', status: agentAge > 40 ? 'False' : 'True' },
-          ...(node.conditions ?? []),
-        ],
-      },
-    })),
-    '/api/v1/pods': [pod, parts.target ?? null].flatMap((parts) => {
-      if (parts === null) return [];
-      const amounts = { cpu: parts.cpus ?? '4', memory: '1Gi', 'devices.kubevirt.io/kvm': '1', ...parts.resources };
-      const metadata = {
-        name: LAUNCHER,
-        namespace,
-        uid: 'pod-uid',
-        labels: { 'kubevirt.io': 'virt-launcher', 'kubevirt.io/created-by': 'vmi-uid' },
-        ownerReferences: owner('VirtualMachineInstance', VM, 'vmi-uid'),
-        annotations: DECIDED,
-        creationTimestamp: SECONDS_AGO(60),
-        ...parts.metadata,
-      };
-      const containers = [{ name: 'compute', resources: { requests: amounts, limits: amounts } }];
-      const spec = { schedulerName: 'plumbline-scheduler', containers, ...parts.spec };
-      return [{ metadata, spec, status: { phase: 'Pending', ...parts.status } }];
+    '/api/v1/nodes': nodes.map(({ name, node: { labels, spec, conditions = [] }, agentAge }) => {
+      const agentReady = { type: 'plumbline.dev/AgentReady', status: agentAge > 40 ? 'False' : 'True' };
+      return nodeObject(name, {
+        labels,
+        spec,
+        conditions: [{ type: 'Ready', status: 'True' }, agentReady, ...conditions],
+      });
+    }),
+    '/api/v1/pods': [pod, parts.target ?? null].flatMap((pod) => {
+      if (pod === null) return [];
+      const metadata = { annotations: DECIDED, creationTimestamp: SECONDS_AGO(60), ...pod.metadata };
+      return [launcher({ ...pod, metadata, status: { phase: 'Pending', ...pod.status } }) as ApiObject];
     }),
     '/api/v1/events': events.map(({ name, reason, message, component }, i) => ({
       metadata: { name: `event-${i}`, namespace },
@@ -178,13 +151,14 @@ function cluster(parts: Parts): Objects {
         status: status ?? {},
       })),
     }),
-    '/apis/plumbline.dev/v1alpha1/nodetopologies': nodes.flatMap(({ name, report }) => {
-      const head = { apiVersion: 'plumbline.dev/v1alpha1', kind: 'NodeTopology', metadata: { name } };
-      return report === null ? [] : [{ ...head, status: { ...REPORT, ...report } }];
-    }),
+    '/apis/plumbline.dev/v1alpha1/nodetopologies': nodes.flatMap(({ name, report }) =>
+      report === null ? [] : [topologyObject(name, report)],
+    ),
     '/apis/coordination.k8s.io/v1/leases': [
-      ...nodes.map(({ name, agentAge }) => lease(`plumbline-agent-${name}`, agentAge)),
-      ...(schedulerAge === null ? [] : [lease('plumbline-scheduler', schedulerAge, 'plumbline-scheduler-1_x')]),
+      ...nodes.map(({ name, agentAge }) => leaseObject(`plumbline-agent-${name}`, NOW - agentAge * 1000)),
+      ...(schedulerAge === null
+        ? []
+        : [leaseObject('plumbline-scheduler', NOW - schedulerAge * 1000, 'plumbline-scheduler-1_x')]),
     ],
   };
 }
@@ -786,11 +760,6 @@ const ROWS: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
   'not-as-requested degraded RestartRequired: restart': {
     'must be restarted': {
       vm: { status: restart('a non-live-updatable field was changed in the template spec') },
-      vmi: RUNS_ON(NODE),
-      ...PLACED,
-    },
-    'must be restarted for its new instance type': {
-      vm: { spec: { instancetype: { name: 'large' } }, status: restart('the instance type was changed') },
       vmi: RUNS_ON(NODE),
       ...PLACED,
     },

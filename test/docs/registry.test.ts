@@ -3,7 +3,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse, parseAllDocuments } from 'yaml';
-import { RELEASE_ANNOTATION } from '../../cli/doctor/facts/objects.ts';
+import { RELEASE_ANNOTATION } from '../../cli/support/objects.ts';
 import packageJson from '../../package.json' with { type: 'json' };
 import { objectsOf, render } from '../real/install/rendered-fixture.ts';
 import { root } from '../support/bundles.ts';

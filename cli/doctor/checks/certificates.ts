@@ -2,8 +2,8 @@ import type { X509Certificate } from 'node:crypto';
 import { NAMESPACE, WEBHOOK } from '../../../model/names.ts';
 import { certificatesOf } from '../../../runtime/certificate.ts';
 import type { Read } from '../../support/lists.ts';
+import type { TlsSecret } from '../../support/objects.ts';
 import type { DoctorFacts } from '../facts/facts.ts';
-import type { TlsSecret } from '../facts/objects.ts';
 import { type AreaRecorder, areaCheck, fix, inSystem } from './finding.ts';
 
 const SECONDS_PER_DAY = 86_400;

@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { word } from '../../../kube/bounds.ts';
 import type { KubeClient } from '../../../kube/client.ts';
 import { isDpuHost, NODES_PATH } from '../../../kube/cluster-view/nodes.ts';
-import { PODS_PATH } from '../../../kube/cluster-view/pods.ts';
+import { isFinalPhase, PODS_PATH } from '../../../kube/cluster-view/pods.ts';
 import * as kubeObjects from '../../../kube/resources.ts';
 import { countText } from '../../../model/amounts.ts';
 import { dpuConnections } from '../../../model/cni/connection-status.ts';
@@ -95,7 +95,7 @@ export async function watchDpus(
 
 async function readPods(client: KubeClient): Promise<ReadonlyMap<string, PodOfNode[]>> {
   const pods = await readAll(client, PODS_PATH, pod);
-  const current = pods.filter(({ status }) => status?.phase !== 'Succeeded' && status?.phase !== 'Failed');
+  const current = pods.filter(({ status }) => !isFinalPhase(status?.phase));
   return groupBy(current, ({ spec }) => spec.nodeName ?? '');
 }
 

@@ -4,9 +4,9 @@ import { isVerified } from '../../../diagnosis/vm-facts.ts';
 import { countText } from '../../../model/amounts.ts';
 import { NAMESPACE, SCHEDULER, SCHEDULER_WEBHOOK, WEBHOOK } from '../../../model/names.ts';
 import { leaderless } from '../../extender/ask.ts';
+import type { Deployment } from '../../support/objects.ts';
 import { someNames } from '../../support/terminal.ts';
 import { type DoctorFacts, type Way, wayOf } from '../facts/facts.ts';
-import type { Deployment } from '../facts/objects.ts';
 import { type AreaRecorder, affecting, areaCheck, fix, inSystem, isReady, minorOf } from './finding.ts';
 import { applyAgain, tagOf } from './installed.ts';
 import { podNames } from './pods.ts';
@@ -169,7 +169,7 @@ function checkConfigured(recorder: AreaRecorder, { schedulers, extender, launche
 
 const DEFAULT_SCHEDULER = 'default-scheduler';
 
-export function checkRouting(recorder: AreaRecorder, facts: DoctorFacts, way: Exclude<Way, 'unknown'>): void {
+function checkRouting(recorder: AreaRecorder, facts: DoctorFacts, way: Exclude<Way, 'unknown'>): void {
   const configurations = recorder.value(facts.mutating, 'MutatingWebhookConfigurations');
   const ourConfiguration = configurations?.find(({ metadata }) => metadata.name === WEBHOOK);
   const routes = ourConfiguration?.webhooks.some(({ name }) => name === SCHEDULER_WEBHOOK);

@@ -52,7 +52,7 @@ interface FindingState {
   readonly nodes: readonly string[];
 }
 
-export type FindingDetails = Pick<DoctorFinding, 'meanwhile' | 'objects' | 'cause' | 'state'>;
+type FindingDetails = Pick<DoctorFinding, 'meanwhile' | 'objects' | 'cause' | 'state'>;
 
 export interface AreaReport {
   readonly area: Area;

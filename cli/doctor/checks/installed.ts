@@ -1,8 +1,8 @@
 import { type Command, kubectl, pipe } from '../../../diagnosis/remedies.ts';
 import { countText } from '../../../model/amounts.ts';
 import { NAMESPACE, WEBHOOK } from '../../../model/names.ts';
+import { HELM_ANNOTATION, RELEASE_ANNOTATION, type SystemPod } from '../../support/objects.ts';
 import type { DoctorFacts } from '../facts/facts.ts';
-import { HELM_ANNOTATION, RELEASE_ANNOTATION, type SystemPod } from '../facts/objects.ts';
 import { type AreaRecorder, areaCheck, type Fix, fix, inSystem, isReady } from './finding.ts';
 
 const RELEASE_FORM = /^(\d+\.\d+\.\d+\S*) (1\.\d+) (\S+)$/;
@@ -108,7 +108,7 @@ const BY_ONE: Fix = fix(
 );
 
 /** One minor version apart is supported (docs/reference/versions.md): it occurs during an upgrade. */
-export function checkVersions(recorder: AreaRecorder, { systemPods, command }: DoctorFacts): void {
+function checkVersions(recorder: AreaRecorder, { systemPods, command }: DoctorFacts): void {
   const pods = recorder.value(systemPods, `pods of ${NAMESPACE}`);
   if (pods === undefined) return;
   const { running, unknown } = runningParts(pods);

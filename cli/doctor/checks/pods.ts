@@ -5,6 +5,7 @@ import { kubectl, plumbline } from '../../../diagnosis/remedies.ts';
 import type { VmState } from '../../../diagnosis/state.ts';
 import { isVerified } from '../../../diagnosis/vm-facts.ts';
 import { vmsOf } from '../../../diagnosis/vms.ts';
+import { isFinalPhase } from '../../../kube/cluster-view/pods.ts';
 import { countText } from '../../../model/amounts.ts';
 import { ParseError } from '../../../model/errors.ts';
 import { REJECTIONS } from '../../../model/kubelet/provider.ts';
@@ -20,7 +21,7 @@ import { type AreaRecorder, affecting, areaCheck, fix } from './finding.ts';
 export const checkPods = areaCheck('pods', (recorder, facts: DoctorFacts) => {
   const { launchers, nodes, rejections } = facts;
   const all = recorder.value(launchers, 'launchers') ?? [];
-  const live = all.filter(({ status }) => !['Failed', 'Succeeded'].includes(status?.phase ?? ''));
+  const live = all.filter(({ status }) => !isFinalPhase(status?.phase));
   noteStates(recorder, statesOf(facts, live));
   noteRejected(recorder, all, (rejections.value ?? []).filter(isVerified).filter(isOwned(facts)));
   recorder.checked(countText(live.length, 'launcher'));

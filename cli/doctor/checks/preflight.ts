@@ -1,7 +1,7 @@
 import { countText } from '../../../model/amounts.ts';
 import { DPU_LEASE_NAMESPACE } from '../../../model/names.ts';
+import { featureGates } from '../../support/objects.ts';
 import { someNames } from '../../support/terminal.ts';
-import { featureGates } from '../facts/objects.ts';
 import type { KubeletSettings, PreflightFacts } from '../facts/preflight.ts';
 import { type AreaRecorder, affecting, areaCheck, minorOf } from './finding.ts';
 import { NOT_NEAR, SHARED_CORES } from './kubelet.ts';

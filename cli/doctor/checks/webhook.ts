@@ -3,15 +3,13 @@ import { countText } from '../../../model/amounts.ts';
 import { EVEN_PARITY_ANNOTATION } from '../../../model/launcher/cpus.ts';
 import { FINAL_WEBHOOK, LAUNCHER_WEBHOOK, NAMESPACE, WEBHOOK, WEBHOOK_REQUIRED } from '../../../model/names.ts';
 import { oneLine } from '../../support/errors.ts';
+import { featureGates, isGated, type WebhookConfiguration } from '../../support/objects.ts';
 import { someNames } from '../../support/terminal.ts';
 import type { DoctorFacts } from '../facts/facts.ts';
-import { featureGates, type WebhookConfiguration } from '../facts/objects.ts';
 import { RENEW } from './certificates.ts';
 import { type AreaRecorder, areaCheck, BREAK_GLASS, fix, inSystem } from './finding.ts';
 import { applyAgain } from './installed.ts';
 
-/** The match condition of entries that become active when the webhook works: manifests/base/webhook/required.yaml. */
-const GATED = 'required';
 type Webhook = WebhookConfiguration['webhooks'][number];
 
 const isOurs = ({ metadata }: WebhookConfiguration) => metadata.name?.startsWith('plumbline-') === true;
@@ -68,7 +66,7 @@ function checkReview(recorder: AreaRecorder, { review }: DoctorFacts): void {
 /** Whether the API server calls the webhook. @param ready replicas */
 function checkRequired(recorder: AreaRecorder, facts: DoctorFacts, launcher: Webhook | undefined, ready: number) {
   const { webhookRequired } = facts;
-  if (!launcher?.matchConditions?.some(({ name }) => name === GATED)) return true;
+  if (launcher === undefined || !isGated(launcher)) return true;
   const logs = inSystem('logs', `deploy/${WEBHOOK}`);
   if (webhookRequired.missing === 'absent') {
     const { text, commands } = applyAgain(facts);
@@ -146,7 +144,7 @@ const ANNOTATE = 'annotate the VMs: docs/get-started/migration.md#from-aligncpus
 const PODS = [LAUNCHER_WEBHOOK, FINAL_WEBHOOK];
 
 /** KubeVirt's own padding: its gate and its annotation only work together, and the webhook must get these launchers. */
-export function checkAlignCpus(recorder: AreaRecorder, facts: DoctorFacts): void {
+function checkAlignCpus(recorder: AreaRecorder, facts: DoctorFacts): void {
   for (const kubevirt of recorder.value(facts.kubevirts, 'KubeVirt objects') ?? []) {
     const gate = featureGates(kubevirt).includes(GATE);
     const annotated = kubevirt.metadata.annotations?.[EVEN_PARITY_ANNOTATION] !== undefined;

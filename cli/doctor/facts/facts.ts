@@ -8,9 +8,17 @@ import { COMPUTE } from '../../../model/shapes.ts';
 import packageJson from '../../../package.json' with { type: 'json' };
 import { askInCluster, readElection, SCHEDULER_LEASE, type SilentExtender } from '../../extender/ask.ts';
 import type { ClusterAccess } from '../../support/cluster.ts';
-import { eventsOf, INSTANCES, LAUNCHERS, MACHINES, MIGRATIONS, NETWORKS, NODES } from '../../support/kinds.ts';
-import { type Read, readAgentLeases, readAll, readOne, settled, tolerant } from '../../support/lists.ts';
-import * as objects from './objects.ts';
+import * as kinds from '../../support/kinds.ts';
+import {
+  type AgentLeases,
+  type Read,
+  readAgentLeases,
+  readAll,
+  readOne,
+  settled,
+  tolerant,
+} from '../../support/lists.ts';
+import * as objects from '../../support/objects.ts';
 
 export type DoctorFacts = Awaited<ReturnType<typeof readFacts>>;
 
@@ -18,27 +26,26 @@ const SECRETS = `/api/v1/namespaces/${names.NAMESPACE}/secrets`;
 const KUBE_SYSTEM_PODS = '/api/v1/namespaces/kube-system/pods';
 const ROLE_BINDINGS = `/apis/rbac.authorization.k8s.io/v1/namespaces/${names.NAMESPACE}/rolebindings`;
 const OF_EXTENDERS = `app.kubernetes.io/name=${names.SERVICE}`;
-const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
 
 /** Reads everything concurrently. Only nodes must be readable. @throws KubeError @param now milliseconds since 1970 */
 export async function readFacts(cluster: ClusterAccess, now: number) {
   const { client } = cluster;
   const list = <T>(path: string, schema: Parameters<typeof readAll<T>>[2], query = {}): Promise<Read<readonly T[]>> =>
     tolerant(readAll(client, path, schema, query));
-  const systemPods = list(`/api/v1/namespaces/${names.NAMESPACE}/pods`, objects.systemPod);
+  const systemPods = list(...kinds.SYSTEM_PODS);
   const presented = systemPods.then((pods) => presentedCertificates(cluster, pods));
   const object = <T>(path: string, schema: Parameters<typeof readOne<T>>[2]) => tolerant(readOne(client, path, schema));
   const facts = await settled({
-    nodes: readAll(client, ...NODES),
+    nodes: readAll(client, ...kinds.NODES),
     topologies: list(NODE_TOPOLOGIES_PATH, nodeTopology),
-    agents: tolerant(readAgentLeases(client, now)),
-    mutating: list(`${ADMISSION}/mutatingwebhookconfigurations`, objects.webhookConfiguration),
-    validating: list(`${ADMISSION}/validatingwebhookconfigurations`, objects.webhookConfiguration),
+    agents: readAgents(client, now),
+    mutating: list(...kinds.MUTATING),
+    validating: list(...kinds.VALIDATING),
     webhookRequired: object(`${ROLE_BINDINGS}/${names.WEBHOOK_REQUIRED}`, objects.roleBinding),
     namespace: object(`/api/v1/namespaces/${names.NAMESPACE}`, objects.installedNamespace),
     endpoints: list(`/apis/discovery.k8s.io/v1/namespaces/${names.NAMESPACE}/endpointslices`, objects.endpointSlice),
     webhookSecret: object(`${SECRETS}/plumbline-webhook-tls`, objects.tlsSecret),
-    deployments: list(`/apis/apps/v1/namespaces/${names.NAMESPACE}/deployments`, objects.deployment),
+    deployments: list(...kinds.DEPLOYMENTS),
     systemPods,
     review: reviewLauncher(client),
     presented,
@@ -47,19 +54,24 @@ export async function readFacts(cluster: ClusterAccess, now: number) {
     extender: extenderSays(cluster),
     schedulers: list(KUBE_SYSTEM_PODS, objects.schedulerPod, { labelSelector: 'component=kube-scheduler' }),
     extenderPods: list(KUBE_SYSTEM_PODS, objects.schedulerPod, { labelSelector: OF_EXTENDERS }),
-    kubevirts: list('/apis/kubevirt.io/v1/kubevirts', objects.kubevirt),
-    nads: list(...NETWORKS),
-    launchers: list(...LAUNCHERS),
-    machines: list(...MACHINES),
-    instances: list(...INSTANCES),
-    migrations: list(...MIGRATIONS),
-    cannotEvict: list(...eventsOf('CannotEvict')),
+    kubevirts: list(...kinds.KUBEVIRTS),
+    nads: list(...kinds.NETWORKS),
+    launchers: list(...kinds.LAUNCHERS),
+    machines: list(...kinds.MACHINES),
+    instances: list(...kinds.INSTANCES),
+    migrations: list(...kinds.MIGRATIONS),
+    cannotEvict: list(...kinds.eventsOf('CannotEvict')),
     rejections: tolerant(
-      Promise.all(REJECTIONS.map((reason) => readAll(client, ...eventsOf(reason)))).then((lists) => lists.flat()),
+      Promise.all(REJECTIONS.map((reason) => readAll(client, ...kinds.eventsOf(reason)))).then((lists) => lists.flat()),
     ),
-    differences: list(...eventsOf(names.PREDICTION_DIFFERS)),
+    differences: list(...kinds.eventsOf(names.PREDICTION_DIFFERS)),
   });
   return { now, command: packageJson.version, ...facts };
+}
+
+async function readAgents(client: KubeClient, now: number): Promise<Read<AgentLeases>> {
+  const value = await readAgentLeases(client, now);
+  return value === undefined ? { missing: 'forbidden' } : { value };
 }
 
 type ExtenderFact = Read<objects.ExtenderState> | (SilentExtender & { readonly value?: undefined });

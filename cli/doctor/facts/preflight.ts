@@ -2,8 +2,9 @@ import * as z from 'zod';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import { isDpuHost, NODES_PATH } from '../../../kube/cluster-view/nodes.ts';
 import { DPU_LEASE_NAMESPACE, NAMESPACE } from '../../../model/names.ts';
+import { KUBEVIRTS } from '../../support/kinds.ts';
 import { named, type Read, readAll, readOne, tolerant } from '../../support/lists.ts';
-import { apiVersion, deployment, kubevirt } from './objects.ts';
+import { apiVersion, deployment } from '../../support/objects.ts';
 
 export type PreflightFacts = Awaited<ReturnType<typeof readPreflight>>;
 
@@ -53,7 +54,7 @@ export async function readPreflight(client: KubeClient) {
     tolerant(readOne(client, '/version', apiVersion).then((answer) => answer?.gitVersion)),
     tolerant(readAll(client, NODES_PATH, named)),
     tolerant(readAll(client, '/apis/apps/v1/deployments', deployment, isInjector)),
-    tolerant(readAll(client, '/apis/kubevirt.io/v1/kubevirts', kubevirt)),
+    tolerant(readAll(client, ...KUBEVIRTS)),
     deniedOf(client, groups),
   ]);
   const hasDpus = nodes.value?.some(isDpuHost) === true;

@@ -6,11 +6,10 @@ import { readScene } from '../../../cli/simulate/scene.ts';
 import { simulate } from '../../../cli/simulate/simulate.ts';
 import type { ClusterAccess } from '../../../cli/support/cluster.ts';
 import { explainedPod } from '../../../diagnosis/objects.ts';
-import { REPORT } from '../cluster-fixture.ts';
+import { leaseObject, nodeObject, topologyObject } from '../cluster-fixture.ts';
 import { createObjectsApi, type Objects } from '../objects-api-stand-in.ts';
 
 const NOW = Date.parse('2026-11-01T10:00:00Z');
-const ago = (seconds: number) => new Date(NOW - seconds * 1000).toISOString().replace('Z', '000Z');
 const TAINT = { key: 'dedicated', value: 'x', effect: 'NoSchedule' };
 
 const USUALLY = ['true', 'true', 'true', 'true', 'true'];
@@ -42,7 +41,6 @@ const vms = fc.record({
 type Node = typeof nodes extends fc.Arbitrary<(infer N)[]> ? N : never;
 type Vm = typeof vms extends fc.Arbitrary<infer V> ? V : never;
 
-const TOPOLOGY = { apiVersion: 'plumbline.dev/v1alpha1', kind: 'NodeTopology' };
 const ANNOTATIONS = { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' };
 
 function specOf({ pool, avoids, tolerates, toleratesCordon }: Vm) {
@@ -60,37 +58,27 @@ function specOf({ pool, avoids, tolerates, toleratesCordon }: Vm) {
 }
 
 function clusterOf(list: readonly Node[]): Objects {
-  const meta = (i: number) => ({ name: `n${i}` });
   return {
-    '/api/v1/nodes': list.map((one, i) => ({
-      metadata: {
-        ...meta(i),
-        labels: {
-          pool: one.pool,
-          cpumanager: one.cpumanager,
-          'kubevirt.io/schedulable': one.schedulable,
-          ...(one.deadDpu && { 'k8s.ovn.org/dpu-host': '' }),
-        },
-      },
-      spec: { unschedulable: one.cordoned, ...(one.tainted && { taints: [TAINT] }) },
-      status: {
+    '/api/v1/nodes': list.map(({ pool, cpumanager, schedulable, tainted, cordoned, deadDpu }, i) => {
+      const dpu = deadDpu && { 'k8s.ovn.org/dpu-host': '' };
+      return nodeObject(`n${i}`, {
+        labels: { pool, cpumanager, 'kubevirt.io/schedulable': schedulable, ...dpu },
+        spec: { unschedulable: cordoned, ...(tainted && { taints: [TAINT] }) },
         allocatable: { cpu: '1k', memory: '1Ti' },
-        conditions: one.deadDpu ? [{ type: 'plumbline.dev/DPUReady', status: 'False', message: 'dead' }] : [],
-      },
-    })),
+        conditions: deadDpu ? [{ type: 'plumbline.dev/DPUReady', status: 'False', message: 'dead' }] : [],
+      });
+    }),
     '/apis/plumbline.dev/v1alpha1/nodetopologies': [
       ...list.flatMap((one, i) => {
         const assignments = one.owned === '' ? [] : [{ podUID: `x${i}`, container: 'c', cpus: one.owned }];
-        const status = { ...REPORT, ...one.kubelet, assignments };
-        return one.agent === 'none' ? [] : [{ ...TOPOLOGY, metadata: meta(i), status }];
+        return one.agent === 'none' ? [] : [topologyObject(`n${i}`, { ...one.kubelet, assignments })];
       }),
       // Otherwise a cluster without any report is not installed.
-      { ...TOPOLOGY, metadata: { name: 'gone' }, status: { ...REPORT } },
+      topologyObject('gone'),
     ],
-    '/apis/coordination.k8s.io/v1/leases': list.map((one, i) => ({
-      metadata: { name: `plumbline-agent-n${i}`, namespace: 'plumbline-system' },
-      spec: { renewTime: ago(one.agent === 'silent' ? 900 : 5) },
-    })),
+    '/apis/coordination.k8s.io/v1/leases': list.map(({ agent }, i) =>
+      leaseObject(`plumbline-agent-n${i}`, NOW - (agent === 'silent' ? 900_000 : 5000)),
+    ),
     '/api/v1/pods': list.flatMap((one, i) => {
       const amounts = { cpu: `${one.inFlight}`, memory: '1Gi' };
       const containers = [{ name: 'compute', resources: { requests: amounts, limits: amounts } }];
@@ -116,7 +104,7 @@ describe('plumbline simulate and explain', () => {
         const vmi = { metadata: { annotations }, spec: { ...specOf(vm), domain: { cpu } } };
         const file = { vms: [{ name: 'fw', count: 1, namespace: 'default', vmi }], nads: [], instancetypes: [] };
         const { demands, targets } = await prepare([], [file as never], await readScene(client, NOW), client);
-        const simulated = simulate(targets.hosts, demands, undefined, targets.circumstances);
+        const simulated = simulate(targets.hosts, demands, targets.circumstances);
 
         const amounts = { cpu: `${demands[0]?.cpus}`, memory: '1Gi' };
         const spec = specOf(vm);

@@ -2,19 +2,17 @@ import assert from 'node:assert/strict';
 import { readElection, SCHEDULER_LEASE } from '../../../cli/extender/ask.ts';
 import { readAgentLeases } from '../../../cli/support/lists.ts';
 import type { KubeClient } from '../../../kube/client.ts';
+import { leaseObject } from '../cluster-fixture.ts';
 import { createObjectsApi } from '../objects-api-stand-in.ts';
 
 const NOW = Date.parse('2026-11-01T10:00:00Z');
-const lease = (name: string, holderIdentity: string) => ({
-  metadata: { name, namespace: 'plumbline-system' },
-  spec: { holderIdentity, leaseDurationSeconds: 40, renewTime: '2026-11-01T10:04:57.000000Z' },
-});
+const RENEWED = Date.parse('2026-11-01T10:04:57Z');
 /** The clock of this machine is five minutes late; the leases were renewed 3 s ago. */
 const client: KubeClient = {
   ...createObjectsApi({
     '/apis/coordination.k8s.io/v1/leases': [
-      lease('plumbline-agent-n1', 'n1'),
-      lease('plumbline-scheduler', 'plumbline-scheduler-1_x'),
+      leaseObject('plumbline-agent-n1', RENEWED, 'n1'),
+      leaseObject('plumbline-scheduler', RENEWED, 'plumbline-scheduler-1_x'),
     ],
   }),
   clockOffset: () => 300_000,

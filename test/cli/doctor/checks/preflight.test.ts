@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { checkPreflight, PRODUCTS } from '../../../../cli/doctor/checks/preflight.ts';
-import { kubevirt } from '../../../../cli/doctor/facts/objects.ts';
 import type { KubeletSettings, PreflightFacts } from '../../../../cli/doctor/facts/preflight.ts';
+import { kubevirt } from '../../../../cli/support/objects.ts';
 
 const GOOD_KUBELET: KubeletSettings = {
   cpuManagerPolicy: 'static',

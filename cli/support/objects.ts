@@ -1,8 +1,8 @@
 import * as z from 'zod';
-import { listOf } from '../../../diagnosis/objects.ts';
-import { objectMeta } from '../../../kube/resources.ts';
+import { listOf } from '../../diagnosis/objects.ts';
+import { objectMeta } from '../../kube/resources.ts';
 
-/** The parts of objects that only the doctor reads. */
+/** The parts of objects of an installation. */
 
 const text = z.string().nullish();
 const conditioned = z
@@ -41,6 +41,11 @@ export const webhookConfiguration = z.object({
   ),
 });
 export type WebhookConfiguration = z.infer<typeof webhookConfiguration>;
+
+/** Whether the webhook is called only while its RoleBinding exists: manifests/base/webhook/required.yaml. */
+export function isGated({ matchConditions }: WebhookConfiguration['webhooks'][number]): boolean {
+  return matchConditions?.some(({ name }) => name === 'required') === true;
+}
 
 export const roleBinding = z.object({
   metadata: objectMeta,
@@ -99,7 +104,7 @@ export type ExtenderState = z.infer<typeof extenderState>;
 const developerConfiguration = z.object({ featureGates: z.array(z.string()).nullish() }).nullish();
 export const kubevirt = z.object({
   metadata: objectMeta,
-  spec: z.object({ configuration: z.object({ developerConfiguration }).nullish() }).nullish(),
+  spec: z.object({ configuration: z.object({ developerConfiguration, evictionStrategy: text }).nullish() }).nullish(),
   status: z.object({ observedKubeVirtVersion: text }).nullish(),
 });
 export type KubeVirt = z.infer<typeof kubevirt>;
