@@ -104,7 +104,7 @@ describe('plumbline simulate and explain', () => {
         const vmi = { metadata: { annotations }, spec: { ...specOf(vm), domain: { cpu } } };
         const file = { vms: [{ name: 'fw', count: 1, namespace: 'default', vmi }], nads: [], instancetypes: [] };
         const { demands, targets } = await prepare([], [file as never], await readScene(client, NOW), client);
-        const simulated = simulate(targets.hosts, demands, targets.circumstances);
+        const simulated = simulate(targets.hosts, demands, undefined, targets.circumstances);
 
         const amounts = { cpu: `${demands[0]?.cpus}`, memory: '1Gi' };
         const spec = specOf(vm);
