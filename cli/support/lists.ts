@@ -7,9 +7,8 @@ import { NODE_TOPOLOGIES_PATH } from '../../kube/cluster-view/node-topologies.ts
 import { pagesOf } from '../../kube/list-pages.ts';
 import { type NodeTopology, nodeTopology } from '../../kube/node-topology.ts';
 import { lease, objectMeta } from '../../kube/resources.ts';
-import { AGENT_LEASE_PREFIX } from '../../model/lease/agent-health.ts';
 import { leaseSeconds, parseMicroTime } from '../../model/lease/timing.ts';
-import { NAMESPACE, WEBHOOK, WEBHOOK_REQUIRED } from '../../model/names.ts';
+import { AGENT_LEASE_PREFIX, NAMESPACE, WEBHOOK, WEBHOOK_REQUIRED } from '../../model/names.ts';
 import { CliError, EXIT } from './exit-status.ts';
 
 /** Objects in a page: large clusters need pages, so that no response takes long. */
