@@ -13,7 +13,8 @@ type Pages = (call: ListCall) => Page | Promise<Page>;
 
 /** Pushed events arrive through the watches. @param pageOf the answer to each list; lists are empty by default */
 export function createApi(pageOf: Pages = () => ({ items: [] })) {
-  const pushes = new Map<string, (event: object) => void>();
+  /** The open watch of each path. */
+  const watches = new Map<string, { push(event: object): void; end(): void }>();
   const client = {
     async get(path: string, { query = {} }: Partial<ListCall> = {}) {
       const { items, ...next } = await pageOf({ path, query });
@@ -22,18 +23,27 @@ export function createApi(pageOf: Pages = () => ({ items: [] })) {
     async watch(path: string, { signal }: { signal?: AbortSignal }) {
       const events: object[] = [];
       let wake = () => {};
-      pushes.set(path, (event) => {
-        events.push(event);
-        wake();
-      });
-      signal?.addEventListener('abort', () => wake());
+      let isOpen = true;
+      const watch = {
+        push(event: object) {
+          events.push(event);
+          wake();
+        },
+        end() {
+          isOpen = false;
+          if (watches.get(path) === watch) watches.delete(path);
+          wake();
+        },
+      };
+      watches.set(path, watch);
+      signal?.addEventListener('abort', watch.end);
       return (async function* () {
-        while (!signal?.aborted) {
+        while (isOpen) {
           for (let event = events.shift(); event; event = events.shift()) {
             yield Buffer.from(`${JSON.stringify(event)}\n`);
           }
           // The reader may have aborted while it processed the last event.
-          if (signal?.aborted) return;
+          if (!isOpen) return;
           await new Promise<void>((resolve) => {
             wake = resolve;
           });
@@ -43,8 +53,11 @@ export function createApi(pageOf: Pages = () => ({ items: [] })) {
   };
   return {
     client: client as unknown as KubeClient,
-    watched: (path: string) => pushes.has(path),
-    push: (path: string, type: string, object: object) => pushes.get(path)?.({ type, object }),
+    watched: (path: string) => watches.has(path),
+    watchedPaths: () => [...watches.keys()],
+    push: (path: string, type: string, object: object) => watches.get(path)?.push({ type, object }),
+    /** Ends the watch, as the API server does. */
+    end: (path: string) => watches.get(path)?.end(),
   };
 }
 
