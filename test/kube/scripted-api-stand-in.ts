@@ -8,25 +8,30 @@ interface Page {
   readonly items: readonly unknown[] | null;
   /** The token of the next page. */
   readonly continue?: string;
+  readonly resourceVersion?: string;
 }
 type Pages = (call: ListCall) => Page | Promise<Page>;
 
-/** Pushed events arrive through the watches. @param pageOf the answer to each list; lists are empty by default */
-export function createApi(pageOf: Pages = () => ({ items: [] })) {
+/**
+ * Pushed events arrive through the watches. @param pageOf the answer to each list; lists are empty by default
+ * @param accept throws to refuse a watch
+ */
+export function createApi(pageOf: Pages = () => ({ items: [] }), accept: (call: ListCall) => void = () => undefined) {
   /** The open watch of each path. */
-  const watches = new Map<string, { push(event: object): void; end(): void }>();
+  const watches = new Map<string, { write(text: string): void; end(): void }>();
   const client = {
     async get(path: string, { query = {} }: Partial<ListCall> = {}) {
       const { items, ...next } = await pageOf({ path, query });
       return { metadata: { resourceVersion: '1', ...next }, items };
     },
-    async watch(path: string, { signal }: { signal?: AbortSignal }) {
-      const events: object[] = [];
+    async watch(path: string, { query = {}, signal }: Partial<ListCall> & { signal?: AbortSignal }) {
+      accept({ path, query });
+      const texts: string[] = [];
       let wake = () => {};
       let isOpen = true;
       const watch = {
-        push(event: object) {
-          events.push(event);
+        write(text: string) {
+          texts.push(text);
           wake();
         },
         end() {
@@ -38,11 +43,9 @@ export function createApi(pageOf: Pages = () => ({ items: [] })) {
       watches.set(path, watch);
       signal?.addEventListener('abort', watch.end);
       return (async function* () {
-        while (isOpen) {
-          for (let event = events.shift(); event; event = events.shift()) {
-            yield Buffer.from(`${JSON.stringify(event)}\n`);
-          }
-          // The reader may have aborted while it processed the last event.
+        for (;;) {
+          for (let text = texts.shift(); text !== undefined; text = texts.shift()) yield Buffer.from(text);
+          signal?.throwIfAborted();
           if (!isOpen) return;
           await new Promise<void>((resolve) => {
             wake = resolve;
@@ -55,7 +58,10 @@ export function createApi(pageOf: Pages = () => ({ items: [] })) {
     client: client as unknown as KubeClient,
     watched: (path: string) => watches.has(path),
     watchedPaths: () => [...watches.keys()],
-    push: (path: string, type: string, object: object) => watches.get(path)?.push({ type, object }),
+    push: (path: string, type: string, object: object) =>
+      watches.get(path)?.write(`${JSON.stringify({ type, object })}\n`),
+    /** A part of the stream. */
+    write: (path: string, text: string) => watches.get(path)?.write(text),
     /** Ends the watch, as the API server does. */
     end: (path: string) => watches.get(path)?.end(),
   };
