@@ -1,13 +1,6 @@
 import assert from 'node:assert/strict';
 import { CpuSet } from '../../model/cpu-set.ts';
-import {
-  assertOnline,
-  createHost,
-  type HostDescription,
-  HostError,
-  isWholeCores,
-  wholeCoresWithin,
-} from '../../model/host.ts';
+import { assertOnline, createHost, type HostDescription, isWholeCores, wholeCoresWithin } from '../../model/host.ts';
 import { describeSysfs, type SysfsCpu, type SysfsHost } from '../../model/host-sysfs.ts';
 import { describeHost } from '../support/describe-host.ts';
 import { leastProcessorTime } from '../support/processor-time.ts';
@@ -87,8 +80,7 @@ describe('a contradictory description is refused and names the CPU', () => {
     ],
   ];
   for (const [what, act, message] of cases) {
-    it(`that is ${what}`, () =>
-      assert.throws(act, (error: Error) => error instanceof HostError && error.message === message));
+    it(`that is ${what}`, () => assert.throws(act, { name: 'HostError', message }));
   }
 });
 describe('the cores of a host', () => {
