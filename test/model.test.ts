@@ -9,6 +9,7 @@ import { cut, issuesText, quote } from '../model/errors.ts';
 import { isObject, parseJson, resultOrNone } from '../model/json.ts';
 import { byName, byText, groupBy } from '../model/lists.ts';
 import { bytesText, integralCpus, milliValue, parseQuantity, wholeValue } from '../model/quantity.ts';
+import { ownsField } from '../model/shapes.ts';
 
 describe('whole cores', () => {
   for (const [cpus, threadsPerCore, aligned] of [
@@ -129,6 +130,18 @@ describe('lists', () => {
     const byUnits = ['Z', 'a', 'a', 'worker-10', 'worker-2'];
     assert.deepEqual(byUnits.toReversed().sort(byText(String)), byUnits);
   });
+});
+
+describe('managed fields', () => {
+  for (const [what, fieldsV1, isOwner] of [
+    ['the field', { 'f:spec': { 'f:renewTime': {} } }, true],
+    ['another field', { 'f:spec': { 'f:holderIdentity': {} } }, false],
+    ['a field of the same name elsewhere', { 'f:renewTime': {} }, false],
+    ['a list instead of fields', { 'f:spec': [] }, false],
+    ['nothing', undefined, false],
+  ] as const)
+    it(`of ${what}: the manager ${isOwner ? 'owns' : 'does not own'} it`, () =>
+      assert.equal(ownsField({ manager: 'm', fieldsV1 }, ['spec', 'renewTime']), isOwner));
 });
 
 describe('quantities of Kubernetes', () => {
