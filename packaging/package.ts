@@ -1,7 +1,7 @@
 import { chmod, cp, mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import packageJson from '../package.json' with { type: 'json' };
-import { commandLine } from '../test/support/command-line.ts';
+import { readArguments, required, runScript } from './arguments.ts';
 import { thirdPartyLicenses } from './sbom.ts';
 
 /** The folder that is published on npm, after `npm run build`. The repository's own package.json stays private. */
@@ -54,22 +54,23 @@ function publishedManifest(name: string): object {
   };
 }
 
-const { values, refuse } = commandLine('usage: npm run build:package -- --out DIRECTORY [--name PACKAGE]', {
-  out: { type: 'string' },
-  name: { type: 'string', default: NAME },
-});
-const out = resolve(values.out || refuse('--out is missing'));
-const dist = resolve(ROOT, process.env['PLUMBLINE_DIST'] ?? 'dist');
-const copy = async (from: string, path: string) => {
-  await mkdir(dirname(join(out, path)), { recursive: true });
-  await cp(from, join(out, path), { recursive: true });
-};
-await rm(out, { recursive: true, force: true });
-for (const file of BUNDLES) await copy(join(dist, file), `dist/${file}`);
-for (const file of MANIFESTS) await copy(join(ROOT, 'manifests', file), `manifests/${file}`);
-await copy(join(ROOT, 'LICENSE'), 'LICENSE');
-await copy(join(import.meta.dirname, 'npm-readme.md'), 'README.md');
-await writeFile(join(out, 'THIRD-PARTY-LICENSES'), await thirdPartyLicenses(ROOT));
-for (const program of Object.values(packageJson.bin)) await chmod(join(out, program), 0o755);
-await writeFile(join(out, 'package.json'), `${JSON.stringify(publishedManifest(values.name), undefined, 2)}\n`);
-console.log(out);
+async function main(args: readonly string[]): Promise<void> {
+  const { values } = readArguments(args, { out: { type: 'string' }, name: { type: 'string', default: NAME } });
+  const out = resolve(required(values.out, 'out'));
+  const dist = resolve(ROOT, process.env['PLUMBLINE_DIST'] ?? 'dist');
+  const copy = async (from: string, path: string) => {
+    await mkdir(dirname(join(out, path)), { recursive: true });
+    await cp(from, join(out, path), { recursive: true });
+  };
+  await rm(out, { recursive: true, force: true });
+  for (const file of BUNDLES) await copy(join(dist, file), `dist/${file}`);
+  for (const file of MANIFESTS) await copy(join(ROOT, 'manifests', file), `manifests/${file}`);
+  await copy(join(ROOT, 'LICENSE'), 'LICENSE');
+  await copy(join(import.meta.dirname, 'npm-readme.md'), 'README.md');
+  await writeFile(join(out, 'THIRD-PARTY-LICENSES'), await thirdPartyLicenses(ROOT));
+  for (const program of Object.values(packageJson.bin)) await chmod(join(out, program), 0o755);
+  await writeFile(join(out, 'package.json'), `${JSON.stringify(publishedManifest(values.name), undefined, 2)}\n`);
+  console.log(out);
+}
+
+await runScript('npm run build:package -- --out DIRECTORY [--name PACKAGE]', main);

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
-import { commandLine } from '../test/support/command-line.ts';
+import { runScript } from './arguments.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 const MAX_BILL_BYTES = 64 * 1024 * 1024;
@@ -76,9 +76,10 @@ async function licenseIn(folder: string): Promise<string | undefined> {
   return file === undefined ? undefined : (await readFile(join(folder, file), 'utf8')).trim();
 }
 
-if (process.argv[1] === import.meta.filename) {
-  commandLine('usage: npm run build:sbom', {});
+async function main(): Promise<void> {
   const lock = JSON.parse(await readFile(join(ROOT, 'package-lock.json'), 'utf8')) as Lock;
   const bill = billOf('plumbline', lock.version, shippedPackages(lock));
   process.stdout.write(`${JSON.stringify(bill, undefined, 2)}\n`);
 }
+
+if (process.argv[1] === import.meta.filename) await runScript('npm run build:sbom', main);

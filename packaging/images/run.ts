@@ -1,8 +1,8 @@
 import { basename, join, resolve } from 'node:path';
-import { commandLine } from '../../test/support/command-line.ts';
+import { readArguments, required, runScript, UsageError } from '../arguments.ts';
 import { architectureOf, assemble, IMAGES } from './assemble.ts';
 
-const USAGE = `usage: npm run build:image -- ${Object.keys(IMAGES).join('|')}... --out DIRECTORY [options]
+const USAGE = `npm run build:image -- ${Object.keys(IMAGES).join('|')}... --out DIRECTORY [options]
 
 Assembles what an image adds to its base: \`npm run build:image -- webhook --out images\` makes images/webhook, which is copied
 to / of a base that has Node.js at /nodejs/bin/node and glibc (Dockerfile), and its bill of materials, images/webhook.cdx.json.
@@ -17,26 +17,30 @@ Ends with 0; with 1 if something is missing; with 2 on wrong options.`;
 const root = join(import.meta.dirname, '../..');
 const dist = resolve(process.env['PLUMBLINE_DIST'] ?? join(root, 'dist'));
 
-const { positionals, values, refuse } = commandLine(
-  USAGE,
-  {
+async function main(args: readonly string[]): Promise<void> {
+  const { positionals, values } = readArguments(args, {
     out: { type: 'string' },
     arch: { type: 'string', default: process.arch },
     modules: { type: 'string', default: join(root, 'node_modules') },
-  },
-  true,
-);
-const architecture = architectureOf(values.arch) ?? refuse(`--arch ${values.arch}: images are for amd64 and arm64`);
-const out = values.out || refuse('--out is missing');
-if (positionals.length === 0) refuse('name at least one image');
-for (const name of positionals) {
-  const contents = IMAGES[name] ?? refuse(`there is no image ${name}`);
-  const directory = join(out, name);
-  const sources = { root, dist, architecture, modules: resolve(values.modules) };
-  await assemble(name, contents, directory, sources).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'ENOENT') throw error;
-    const missing = basename(error.path ?? '');
-    throw new Error(`${missing} is missing for ${name}: npm ci, npm run test:setup, npm run build`, { cause: error });
+    help: { type: 'boolean', default: false },
   });
-  console.log(directory);
+  if (values.help) return console.log(`usage: ${USAGE}`);
+  const architecture = architectureOf(values.arch);
+  if (architecture === undefined) throw new UsageError(`--arch ${values.arch}: images are for amd64 and arm64`);
+  const out = required(values.out, 'out');
+  if (positionals.length === 0) throw new UsageError('name at least one image');
+  for (const name of positionals) {
+    const contents = IMAGES[name];
+    if (contents === undefined) throw new UsageError(`there is no image ${name}`);
+    const directory = join(out, name);
+    const sources = { root, dist, architecture, modules: resolve(values.modules) };
+    await assemble(name, contents, directory, sources).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ENOENT') throw error;
+      const missing = basename(error.path ?? '');
+      throw new Error(`${missing} is missing for ${name}: npm ci, npm run test:setup, npm run build`, { cause: error });
+    });
+    console.log(directory);
+  }
 }
+
+await runScript(USAGE, main);

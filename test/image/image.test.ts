@@ -120,7 +120,6 @@ describe('the images’ files', function () {
       'native',
       'package-lock.json',
       'packaging',
-      'test/support/command-line.ts',
       'tsconfig.json',
     ];
     const top = new Set(['console', 'package.json', ...others, ...own.map((file) => file.split('/')[0])]);
