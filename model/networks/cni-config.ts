@@ -37,8 +37,23 @@ const text = z
   .string()
   .nullish()
   .transform((value) => value ?? '');
+const integer = z
+  .int()
+  .nullish()
+  .transform((value) => value ?? 0);
 const multusConfig = z.object({ name: text, type: text, cniVersion: text, ipam: z.object({ type: text }).nullish() });
-const ovnConfig = multusConfig.extend({ topology: text, netAttachDefName: text });
+const ovnConfig = multusConfig
+  .extend({
+    topology: text,
+    netAttachDefName: text,
+    role: text,
+    physicalNetworkName: text,
+    mtu: integer,
+    vlanID: integer,
+  })
+  .extend({ subnets: text, excludeSubnets: text, reservedSubnets: text, infrastructureSubnets: text, joinSubnet: text })
+  .extend({ transitSubnet: text, defaultGatewayIPs: text, transport: text, outboundSNAT: text, uplink: text })
+  .extend({ allowPersistentIPs: z.boolean().nullish() });
 type OvnConfig = z.infer<typeof ovnConfig>;
 const parseFields = goJsonParser([...Object.keys(config.shape), ...Object.keys(ovnConfig.shape)]);
 
@@ -76,10 +91,12 @@ export interface NadRefusal {
 
 const OVN_TYPE = 'ovn-k8s-cni-overlay';
 const RESERVED_NAME = /^(?:default|ovn-kubernetes)$/;
+/** The highest VLAN id in OVN's database. */
+const MAX_VLAN_ID = 4095;
 
 /**
- * Undefined if multus and OVN-Kubernetes accept it, and for no JSON object. Of OVN-Kubernetes, it has the rules for
- * lists, names and the topology, not those for other fields. @param nadName `namespace/name`
+ * Undefined if multus and OVN-Kubernetes accept it, and for no JSON object. Without rules that depend on
+ * OVN-Kubernetes' own configuration. @param nadName `namespace/name`
  * Source: multus-cni, pkg/types/conf.go; OVN-Kubernetes, pkg/config/cni.go and pkg/util/multi_network.go (August 2026).
  */
 export function refusalOf(config: string, nadName: string | undefined): NadRefusal | undefined {
@@ -110,7 +127,7 @@ function ovnFault(plugin: unknown, whole: object, nadName: string | undefined): 
   const { data: conf, error } = ovnConfig.safeParse({ ...(plugin as object), name });
   if (conf === undefined) return issuesText(error);
   // Without a topology, the definition is for the default network, whatever its names are.
-  return conf.topology === '' ? undefined : nameFault(conf, nadName);
+  return (conf.topology === '' ? undefined : nameFault(conf, nadName)) ?? fieldFault(conf);
 }
 
 function nameFault({ name, netAttachDefName, topology }: OvnConfig, nadName: string | undefined): string | undefined {
@@ -122,4 +139,24 @@ function nameFault({ name, netAttachDefName, topology }: OvnConfig, nadName: str
     return `netAttachDefName is ${quote(netAttachDefName)} and must be ${quote(correct)}`;
   const isSupported = ['localnet', 'layer2', 'layer3'].includes(topology);
   return isSupported ? undefined : `the topology ${quote(topology)} is not supported`;
+}
+
+function fieldFault(conf: OvnConfig): string | undefined {
+  const { topology, role, transport, outboundSNAT, vlanID } = conf;
+  const [isLocalnet, isLayer2] = [topology === 'localnet', topology === 'layer2'];
+  const faults: [boolean, string][] = [
+    [topology === 'layer3' && conf.allowPersistentIPs === true, 'layer3 does not allow allowPersistentIPs'],
+    [isLocalnet && !['', 'secondary'].includes(role), `localnet does not allow the role ${quote(role)}`],
+    [!['', 'primary', 'secondary'].includes(role), `the role ${quote(role)} is neither primary nor secondary`],
+    [Boolean(conf.ipam?.type), 'ipam is not supported; use subnets'],
+    [!['', 'no-overlay', 'evpn'].includes(transport), `transport ${quote(transport)} is neither no-overlay nor evpn`],
+    [outboundSNAT !== '' && transport !== 'no-overlay', 'outboundSNAT needs the transport no-overlay'],
+    [!['', 'enabled', 'disabled'].includes(outboundSNAT), 'outboundSNAT is neither enabled nor disabled'],
+    [isLocalnet && conf.joinSubnet !== '', 'localnet does not allow joinSubnet'],
+    [isLayer2 && role === 'primary' && conf.subnets === '', 'a primary layer2 network needs subnets'],
+    [isLocalnet && (vlanID < 0 || vlanID > MAX_VLAN_ID), `vlanID ${vlanID} is not between 1 and ${MAX_VLAN_ID}`],
+  ];
+  for (const field of ['infrastructureSubnets', 'reservedSubnets', 'defaultGatewayIPs'] as const)
+    faults.push([!isLayer2 && conf[field] !== '', `${field} needs layer2`]);
+  return faults.flatMap(([isFault, text]) => (isFault ? [text] : [])).join('; ') || undefined;
 }

@@ -40,6 +40,8 @@ describe('the plugin of a definition that creates the interface', () => {
 const NAME = 'tenants/data';
 const TYPE = { cniVersion: '1.0.0', type: 'ovn-k8s-cni-overlay' };
 const OVN = { ...TYPE, name: 'data', topology: 'localnet', netAttachDefName: NAME };
+const L2 = { ...OVN, topology: 'layer2' };
+const L3 = { ...OVN, topology: 'layer3' };
 const { name: _, ...UNNAMED } = OVN;
 const FULL = { ...OVN, vlanID: 4095, mtu: 9000, subnets: '10.1.0.0/24, fd00::/64', role: 'secondary' };
 const WITH_OTHERS = 'it has ovn-k8s-cni-overlay in a list with other plugins; leave it alone in the definition';
@@ -56,7 +58,18 @@ describe('definitions that are refused', () => {
     ['the name default', { ...OVN, name: 'default' }, 'the network name "default" is reserved'],
     ['an unknown topology', { ...OVN, topology: 'ring' }, 'the topology "ring" is not supported'],
     ['no topology: the default network', { ...UNNAMED, topology: '', netAttachDefName: 'x' }, undefined],
-    ['fields in another case, as in Go', { ...UNNAMED, NAME: 'data' }, undefined],
+    ['localnet with the role primary', { ...OVN, role: 'primary' }, 'localnet does not allow the role "primary"'],
+    ['another role', { ...L2, role: 'main' }, 'the role "main" is neither primary nor secondary'],
+    ['ipam', { ...OVN, ipam: { type: 'host-local' } }, 'ipam is not supported; use subnets'],
+    ['persistent addresses on layer3', { ...L3, allowPersistentIPs: true }, 'layer3 does not allow allowPersistentIPs'],
+    ['another transport', { ...L3, transport: 'x' }, 'transport "x" is neither no-overlay nor evpn'],
+    ['outboundSNAT alone', { ...L3, outboundSNAT: 'enabled' }, 'outboundSNAT needs the transport no-overlay'],
+    ['joinSubnet on localnet', { ...OVN, joinSubnet: '100.65.0.0/16' }, 'localnet does not allow joinSubnet'],
+    ['a primary layer2 network', { ...L2, role: 'primary' }, 'a primary layer2 network needs subnets'],
+    ['defaultGatewayIPs', { ...L3, defaultGatewayIPs: '10.0.0.1' }, 'defaultGatewayIPs needs layer2'],
+    ['a VLAN id that is too high', { ...OVN, vlanID: 4096 }, 'vlanID 4096 is not between 1 and 4095'],
+    ['a VLAN id as text', { ...OVN, vlanID: '100' }, 'vlanID: expected number, received string'],
+    ['fields in another case, as in Go', { ...UNNAMED, NAME: 'data', VlanId: 100, Role: 'secondary' }, undefined],
     [
       'a field twice, of which the last counts',
       { ...OVN, NetAttachDefName: 'a/b' },
