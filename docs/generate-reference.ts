@@ -12,18 +12,7 @@ import { EXTENDER_MESSAGES } from '../scheduler-plugin/telemetry/log-messages.ts
 import { extenderSettings } from '../scheduler-plugin/wiring/config.ts';
 import { webhookSettings } from '../webhook/config.ts';
 import { WEBHOOK_MESSAGES } from '../webhook/telemetry/log-messages.ts';
-
-/**
- * A page with its generated part replaced.
- * @param command the npm script that writes it
- * @throws Error if the page has no marks
- */
-export function withGeneratedPart(name: string, page: string, command: string, part: string): string {
-  const [begin, end] = [`<!-- begin: npm run ${command} -->`, '<!-- end -->'];
-  const [from, to] = [page.indexOf(begin), page.indexOf(end)];
-  if (from < 0 || to < from) throw new Error(`${name}: the marks of its generated part are missing`);
-  return `${page.slice(0, from + begin.length)}\n\n${part}\n${page.slice(to)}`;
-}
+import { metricTables } from './metric-tables.ts';
 
 /** A daemon's settings, as far as a table of flags needs them. */
 interface Settings {
@@ -185,6 +174,7 @@ export const GENERATED: Readonly<Record<string, () => string>> = {
   'flags.md': flagTables,
   'api.md': apiTable,
   'log-messages.md': logMessageLists,
+  'metrics.md': metricTables,
   'vm-states.md': reasonList,
 };
 
@@ -193,7 +183,10 @@ export const GENERATED: Readonly<Record<string, () => string>> = {
  * @throws Error if the page has no marks
  */
 export function pageOf(name: string, page: string): string {
-  return withGeneratedPart(name, page, 'docs:reference', GENERATED[name]?.() ?? '');
+  const [begin, end] = ['<!-- begin: npm run docs:reference -->', '<!-- end -->'];
+  const [from, to] = [page.indexOf(begin), page.indexOf(end)];
+  if (from < 0 || to < from) throw new Error(`${name}: the marks of its generated part are missing`);
+  return `${page.slice(0, from + begin.length)}\n\n${GENERATED[name]?.() ?? ''}\n${page.slice(to)}`;
 }
 
 if (process.argv[1] === import.meta.filename) {

@@ -18,6 +18,16 @@ export class ParseError extends PlumblineError {
   }
 }
 
+/** Undefined for an input that cannot be read: one that causes a PlumblineError. */
+export function readableOrNone<T>(read: () => T): T | undefined {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof PlumblineError) return undefined;
+    throw error;
+  }
+}
+
 const MAX_QUOTED_CHARACTERS = 80;
 
 /** The text for a message: quoted, control characters escaped, cut after 80 characters. */

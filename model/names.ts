@@ -52,6 +52,8 @@ export const MANAGED_RESOURCES: readonly string[] = [
 
 /** Their pods may run on nodes with a dead DPU, and the CNI gate does not hold them: they repair such nodes. */
 export const DPU_EXEMPT_NAMESPACES: readonly string[] = ['kube-system', 'ovn-kubernetes', NAMESPACE];
+/** Prefix of the Lease that the agent of a node renews; the node's name follows. */
+export const AGENT_LEASE_PREFIX = 'plumbline-agent-';
 /** Prefix of the Lease that a DPU renews while it is alive; the node's name follows. */
 export const DPU_LEASE_PREFIX = 'ovn-dpu-';
 export const DPU_LEASE_NAMESPACE = 'ovn-kubernetes';

@@ -1,5 +1,5 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
-import { type FSWatcher, watch } from 'node:fs';
+import { unwatchFile, watchFile } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { PeerCertificate, SecureContextOptions, Server, TLSSocket } from 'node:tls';
@@ -72,24 +72,20 @@ export function certificatesOf(pem: string): X509Certificate[] {
 
 const textOf = ({ cert, ca }: SecureContextOptions) => `${cert}${ca ?? ''}`;
 
-/** Milliseconds without a change before the pair is read: writers replace the two files one after the other. */
-const DEBOUNCE_MILLISECONDS = 100;
-/** Milliseconds between two readings without a change: some file systems report none. */
-const READ_INTERVAL_MILLISECONDS = 60_000;
+const CHECK_INTERVAL_MILLISECONDS = 1000;
 
 /**
  * The certificate that a server presents: the newest pair of its files that fits together. Owner: who writes the files.
- * Age: read at each change and once a minute, so at most a minute older than the files. End: `stop`.
+ * Age: they are checked every second. End: `stop`.
  *
- * It watches directories: cert-manager's Secrets change by renaming a symbolic link, which ends a watch on the file.
+ * It checks the files instead of watching their directories: cert-manager's Secrets change by renaming a symbolic link,
+ * and some file systems report no changes.
  */
 export class ServingCertificate {
   readonly files: CertificateFiles;
   readonly #log: Logger;
-  readonly #watchers = new Map<string, FSWatcher>();
   #loaded = '';
-  #timer: NodeJS.Timeout | undefined;
-  #isStopped = false;
+  #reloadIfChanged: () => void = () => undefined;
 
   constructor(files: CertificateFiles, log: Logger) {
     this.files = files;
@@ -106,26 +102,20 @@ export class ServingCertificate {
 
   /** @param onChange takes each new pair */
   watch(onChange: (context: SecureContextOptions) => Promise<void>): void {
-    const { certFile, keyFile, clientCaFile } = this.files;
-    const directories = new Set([certFile, keyFile, clientCaFile ?? certFile].map((path) => dirname(path)));
-    const readAfter = (milliseconds: number): void => {
-      if (this.#isStopped) return;
-      clearTimeout(this.#timer);
-      this.#timer = setTimeout(async () => {
-        this.#timer = undefined;
-        for (const directory of directories) this.#watchDirectory(directory, () => readAfter(DEBOUNCE_MILLISECONDS));
-        await this.#reload(onChange);
-        if (this.#timer === undefined) readAfter(READ_INTERVAL_MILLISECONDS);
-      }, milliseconds).unref();
-    };
-    // Also for a change between `load` and here.
-    readAfter(0);
+    this.#reloadIfChanged = () => void this.#reload(onChange);
+    const options = { interval: CHECK_INTERVAL_MILLISECONDS, persistent: false };
+    for (const path of this.#paths) watchFile(path, options, this.#reloadIfChanged);
+    // For a change between `load` and here.
+    this.#reloadIfChanged();
   }
 
   stop(): void {
-    this.#isStopped = true;
-    clearTimeout(this.#timer);
-    for (const watcher of this.#watchers.values()) watcher.close();
+    for (const path of this.#paths) unwatchFile(path, this.#reloadIfChanged);
+  }
+
+  get #paths(): string[] {
+    const { certFile, keyFile, clientCaFile } = this.files;
+    return [certFile, keyFile, ...(clientCaFile === undefined ? [] : [clientCaFile])];
   }
 
   /** Never rejects. */
@@ -148,21 +138,6 @@ export class ServingCertificate {
     if (Date.parse(validFrom) <= now && now < Date.parse(validTo)) return;
     const { certFile } = this.files;
     this.#log.error({ certFile, validFrom, validTo }, 'the serving certificate is expired or not valid yet');
-  }
-
-  /** Without a watch, the changes are read once a minute. */
-  #watchDirectory(directory: string, onEvent: () => void): void {
-    if (this.#watchers.has(directory)) return;
-    const failed = (err: unknown): void => {
-      this.#watchers.get(directory)?.close();
-      this.#watchers.delete(directory);
-      this.#log.warn({ err, directory }, 'watching the certificate failed; reading it once a minute');
-    };
-    try {
-      this.#watchers.set(directory, watch(directory, { persistent: false }, onEvent).on('error', failed));
-    } catch (err) {
-      failed(err);
-    }
   }
 }
 

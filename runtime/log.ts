@@ -85,7 +85,6 @@ export const SHARED_MESSAGES = {
     'object cannot be read; keeping its last or its minimal form': 'correct the object, as `issues` says',
     'writing an Event failed': 'check the API server',
     'reading the new certificate failed; keeping the old one': 'correct the files',
-    'watching the certificate failed; reading it once a minute': 'if it lasts, raise the node’s inotify limits',
     'connection closed: no allowed name in the client certificate': 'see `--client-names`',
   },
   error: {

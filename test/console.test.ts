@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Locator, Page } from 'playwright-core';
-import { parseCpus } from '../console/data/shape.ts';
 import { KubeError } from '../kube/client.ts';
+import { CpuSet } from '../model/cpu-set.ts';
 import { NAMESPACE } from '../model/names.ts';
 import { accessibilityFaults, useBrowser } from './console/browser-stage.ts';
 import { inventNode } from './console/cluster-fixture.ts';
@@ -152,7 +152,7 @@ describe('the page in Chromium', function () {
     const { page } = await open(`${under.url}/#/nodes/${FIRST}`);
     const lists = page.locator('.owners tbody .cpus');
     await lists.first().waitFor();
-    const owned = (await lists.allInnerTexts()).flatMap((list) => parseCpus(list));
+    const owned = (await lists.allInnerTexts()).flatMap((list) => CpuSet.parse(list).toArray());
     assert.equal(new Set(owned).size, 128);
     assert.match(await page.locator('.owners tbody').innerText(), /the system\s*reserved/);
   });

@@ -6,9 +6,8 @@ import { NODE_TOPOLOGIES_PATH } from '../../kube/cluster-view/node-topologies.ts
 import { pagesOf } from '../../kube/list-pages.ts';
 import { type NodeTopology, nodeTopology } from '../../kube/node-topology.ts';
 import { lease, objectMeta } from '../../kube/resources.ts';
-import { AGENT_LEASE_PREFIX } from '../../model/lease/agent-health.ts';
 import { leaseSeconds, parseMicroTime } from '../../model/lease/timing.ts';
-import { NAMESPACE, WEBHOOK, WEBHOOK_REQUIRED } from '../../model/names.ts';
+import { AGENT_LEASE_PREFIX, NAMESPACE, WEBHOOK, WEBHOOK_REQUIRED } from '../../model/names.ts';
 import { CliError, EXIT } from './exit-status.ts';
 import { MUTATING } from './kinds.ts';
 import { isGated } from './objects.ts';

@@ -17,8 +17,6 @@ export interface ListKind<Item, Sort extends string, Filter extends string> {
   readonly textsOf: (item: Item) => readonly string[];
 }
 
-export const collator = new Intl.Collator('en', { numeric: true });
-
 export function findItems<Item, S extends string, F extends string>(
   { sorts, filters, textsOf }: ListKind<Item, S, F>,
   items: readonly Item[],

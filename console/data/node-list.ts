@@ -1,17 +1,18 @@
-import { collator, type ListKind } from './list.ts';
+import { byName } from '../../model/lists.ts';
+import type { ListKind } from './list.ts';
 import { type NodeItem, PROBLEM_TEXT } from './node.ts';
 import type { NodeProblem } from './wire.ts';
 
 export type NodeFilter = 'all' | 'problems' | 'in-use' | 'in-flight' | 'dpu';
 
-const byName = (a: NodeItem, b: NodeItem) => collator.compare(a.name, b.name);
+const byNode = byName<NodeItem>(({ name }) => name);
 
-export const nodesByName = (nodes: Iterable<NodeItem>): NodeItem[] => [...nodes].sort(byName);
+export const nodesByName = (nodes: Iterable<NodeItem>): NodeItem[] => [...nodes].sort(byNode);
 
 /** Of nodes in the order of their names. */
 export const NODE_LIST: ListKind<NodeItem, 'name' | 'freeCores' | 'pods' | 'problems', NodeFilter> = {
   sorts: {
-    name: byName,
+    name: byNode,
     freeCores: (a, b) => a.freeCores - b.freeCores,
     pods: (a, b) => a.pods - b.pods,
     problems: (a, b) => a.problems.length - b.problems.length,

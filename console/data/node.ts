@@ -1,4 +1,5 @@
-import { parseCpus, type Shape } from './shape.ts';
+import { CpuSet } from '../../model/cpu-set.ts';
+import type { Shape } from './shape.ts';
 import type { DpuState, NodeContent, NodeProblem, OwnerEntry } from './wire.ts';
 
 /** The owner of a thread. Values from `Paint.owner`: the node's first owner, its second, … */
@@ -35,8 +36,10 @@ export function nodeItem(name: string, shape: Shape | undefined, content: NodeCo
   };
 }
 
-export function cpuSlots(shape: Shape, cpus: string): number[] {
-  return parseCpus(cpus).flatMap((cpu) => shape.slotOf.get(cpu) ?? []);
+/** @param cpus a set, or a CPU list */
+export function cpuSlots(shape: Shape, cpus: CpuSet | string): number[] {
+  const set = typeof cpus === 'string' ? CpuSet.parse(cpus) : cpus;
+  return [...set].flatMap((cpu) => shape.slotOf.get(cpu) ?? []);
 }
 
 function freeCoresOf({ cores }: Shape, paint: Uint8Array): number {

@@ -1,6 +1,7 @@
-import { collator, type ListKind } from './list.ts';
+import { CpuSet, unionOf } from '../../model/cpu-set.ts';
+import { byName } from '../../model/lists.ts';
+import type { ListKind } from './list.ts';
 import type { NodeItem } from './node.ts';
-import { parseCpus } from './shape.ts';
 import type { PodItem } from './store.ts';
 import { GONE, MIGRATION_TARGET, type RunningEntry, type StateVerdict } from './wire.ts';
 
@@ -57,17 +58,19 @@ function vmItem(
 
 export const needsAttention = ({ verdict }: Pick<VmItem, 'verdict'>) => BADNESS.indexOf(verdict) >= 3;
 
-export const cpuCount = ({ containers }: VmItem): number =>
-  containers.reduce((count, [, cpus]) => count + parseCpus(cpus).length, 0);
+/** Of all its containers. */
+export const dedicatedCpus = ({ containers }: VmItem): CpuSet =>
+  unionOf(containers.map(([, cpus]) => CpuSet.parse(cpus)));
 
-const byName = (a: VmItem, b: VmItem) => collator.compare(a.name, b.name);
+const byVm = byName<VmItem>(({ name }) => name);
+const byNode = byName<VmItem>(({ node }) => node);
 
 export const VM_LIST: ListKind<VmItem, 'name' | 'node' | 'cpus' | 'verdict', 'all' | 'attention' | 'mask'> = {
   sorts: {
-    name: byName,
-    node: (a, b) => collator.compare(a.node, b.node) || byName(a, b),
-    cpus: (a, b) => cpuCount(a) - cpuCount(b) || byName(a, b),
-    verdict: (a, b) => BADNESS.indexOf(a.verdict) - BADNESS.indexOf(b.verdict) || byName(b, a),
+    name: byVm,
+    node: (a, b) => byNode(a, b) || byVm(a, b),
+    cpus: (a, b) => dedicatedCpus(a).size - dedicatedCpus(b).size || byVm(a, b),
+    verdict: (a, b) => BADNESS.indexOf(a.verdict) - BADNESS.indexOf(b.verdict) || byVm(b, a),
   },
   filters: {
     all: { title: 'All VMs', accepts: () => true },
@@ -81,8 +84,9 @@ export const VM_LIST: ListKind<VmItem, 'name' | 'node' | 'cpus' | 'verdict', 'al
 export const isBroken = ({ verdict }: PodItem) => verdict === 'broken';
 const badness = ({ verdict = 'waiting' }: PodItem) => BADNESS.indexOf(verdict);
 
-const byPodName = (a: PodItem, b: PodItem) =>
-  collator.compare(a.namespace, b.namespace) || collator.compare(a.vm ?? a.name, b.vm ?? b.name);
+const byNamespace = byName<PodItem>(({ namespace }) => namespace);
+const byOwnName = byName<PodItem>(({ vm, name }) => vm ?? name);
+const byPodName = (a: PodItem, b: PodItem) => byNamespace(a, b) || byOwnName(a, b);
 
 /** Without a time: it has been on its node for less time than the others wait, so its time is after every year. */
 const sinceOf = ({ since = '9999' }: PodItem) => since;

@@ -1,5 +1,6 @@
+import { CpuSet } from '../../model/cpu-set.ts';
 import { cpuSlots, DPU_TEXT, type NodeItem, Paint, PROBLEM_TEXT } from '../data/node.ts';
-import { cellsOf, formatCpus, type Shape, type ShapeCell } from '../data/shape.ts';
+import { cellsOf, type Shape, type ShapeCell } from '../data/shape.ts';
 import { GONE, type NodeProblem, type SwitchPicture } from '../data/wire.ts';
 import { dataOf, type ServerAnswer, useAnswer } from '../state/ask.ts';
 import { changes, ready, store, vms } from '../state/state.ts';
@@ -108,7 +109,7 @@ const MARK = <span class="unseen">Mark</span>;
 const cellIds = (cells: readonly ShapeCell[]) => cells.map(({ id }) => id).join(', ');
 
 function Owners({ node, shape }: { readonly node: NodeItem; readonly shape: Shape }) {
-  const cpusOf = (slots: readonly number[]) => formatCpus(slots.map((slot) => shape.slots[slot]!.cpu));
+  const cpusOf = (slots: readonly number[]) => `${CpuSet.of(slots.map((slot) => shape.slots[slot]!.cpu))}`;
   return (
     <Table caption="Owners of CPUs" isCaptionSeen look="owners" heads={[MARK, 'Who', 'CPUs', 'Cores', 'NUMA']}>
       {ownersOf(node, shape).map(({ paint, who, about, slots, padded }, index) => (

@@ -1,6 +1,6 @@
 import { cpuSlots } from '../data/node.ts';
-import { cellsOf, formatCpus, parseCpus } from '../data/shape.ts';
-import type { VmItem } from '../data/vm-list.ts';
+import { cellsOf } from '../data/shape.ts';
+import { dedicatedCpus, type VmItem } from '../data/vm-list.ts';
 import type { InterferencePicture } from '../data/wire.ts';
 import { dataOf, useAnswer } from '../state/ask.ts';
 import { ready, store, vms, waiting } from '../state/state.ts';
@@ -49,15 +49,15 @@ const TEXT_CLASS = {
 function VmOnNode({ vm }: { readonly vm: VmItem }) {
   const node = store.nodes.get(vm.node);
   const shape = node?.shape;
-  const cpus = vm.containers.flatMap(([, list]) => parseCpus(list));
-  const slots = new Set(shape ? cpuSlots(shape, formatCpus(cpus)) : []);
+  const cpus = dedicatedCpus(vm);
+  const slots = new Set(shape ? cpuSlots(shape, cpus) : []);
   const cores = new Set([...slots].map((slot) => shape?.slots[slot]?.core));
   const cells = shape ? cellsOf(shape, slots) : [];
   const padding = vm.containers.reduce((sum, [, , padded]) => sum + padded, 0);
   const networks = cells.flatMap(({ physnets, tunnel }) => [...physnets, ...(tunnel ? ['tunnel'] : [])]);
   const facts: [string, string][] = [];
-  if (cpus.length > 0) {
-    facts.push(['Dedicated CPUs', `${cpus.length}: ${formatCpus(cpus)}`]);
+  if (!cpus.isEmpty) {
+    facts.push(['Dedicated CPUs', `${cpus.size}: ${cpus}`]);
     facts.push(['Cores', `${cores.size}${padding > 0 ? `, including ${padding} CPU added for whole cores` : ''}`]);
     facts.push(['NUMA node', cells.map(({ id }) => id).join(', ') || 'unknown']);
     facts.push(['Networks on its NUMA nodes', networks.join(', ') || 'none']);
@@ -76,7 +76,7 @@ function VmOnNode({ vm }: { readonly vm: VmItem }) {
           <CpuMap node={node} shape={shape} cells={cells} lookedAt={slots} />
         </div>
       )}
-      {cpus.length > 0 && vm.silentSince === undefined && <Interference node={vm.node} name={vm.name} />}
+      {!cpus.isEmpty && vm.silentSince === undefined && <Interference node={vm.node} name={vm.name} />}
     </>
   );
 }

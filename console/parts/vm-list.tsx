@@ -1,6 +1,6 @@
-import { countWords, formatCpus, parseCpus } from '../data/shape.ts';
+import { countWords } from '../data/shape.ts';
 import type { PodItem } from '../data/store.ts';
-import { cpuCount, type VmItem } from '../data/vm-list.ts';
+import { dedicatedCpus, type VmItem } from '../data/vm-list.ts';
 import { lists } from '../state/route.ts';
 import { matchingVms, matchingWaiting, vms, waiting } from '../state/state.ts';
 import { Ago, DataAge } from './ago.tsx';
@@ -39,17 +39,15 @@ function Empty() {
 
 function cellsOf(vm: VmItem) {
   const [namespace = '', ...rest] = vm.name.split('/');
-  const count = cpuCount(vm);
+  const cpus = dedicatedCpus(vm);
   return [
     <Name key="name" name={rest.join('/')} below={namespace} />,
     <span key="node" class="name is-plain" title={vm.node}>
       {vm.node}
     </span>,
     <>
-      <span class="number">{count > 0 ? count : '–'}</span>
-      <span class="networks cpus">
-        {count > 0 ? formatCpus(vm.containers.flatMap(([, cpus]) => parseCpus(cpus))) : `mask ${vm.mask}`}
-      </span>
+      <span class="number">{cpus.isEmpty ? '–' : cpus.size}</span>
+      <span class="networks cpus">{cpus.isEmpty ? `mask ${vm.mask}` : `${cpus}`}</span>
     </>,
     <>
       <VerdictBadge verdict={vm.verdict} reason={vm.reason} />

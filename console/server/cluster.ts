@@ -1,15 +1,21 @@
 import * as z from 'zod';
 import { dpuRestart, type ExplainedMigration, explainedMigration, hasReadyReplica } from '../../diagnosis/objects.ts';
 import type { KubeClient } from '../../kube/client.ts';
-import { type ElectionLease, electionLease, hostOfHolder, Leader, nodeLease } from '../../kube/cluster-view/leases.ts';
+import {
+  type ElectionLease,
+  electionLease,
+  hostOfHolder,
+  Leader,
+  type NodeLease,
+  nodeLease,
+} from '../../kube/cluster-view/leases.ts';
 import { createReportReflector } from '../../kube/cluster-view/node-topologies.ts';
 import { factsOfNode, isDpuHost, nodeCondition, writtenConditions } from '../../kube/cluster-view/nodes.ts';
 import { createResourceSliceReflector } from '../../kube/cluster-view/resource-slices.ts';
 import { agentLeaseKey, SilentAgents } from '../../kube/cluster-view/silent-agents.ts';
 import { cacheProblem, createReflector } from '../../kube/reflector.ts';
 import { type Lease, lease as leaseSchema, type Node, node as nodeSchema, objectMeta } from '../../kube/resources.ts';
-import { AGENT_LEASE_PREFIX, type AgentLease } from '../../model/lease/agent-health.ts';
-import { DPU_READY_CONDITION, SCHEDULABLE_LABEL, SCHEDULER } from '../../model/names.ts';
+import { AGENT_LEASE_PREFIX, DPU_READY_CONDITION, SCHEDULABLE_LABEL, SCHEDULER } from '../../model/names.ts';
 import { TenantBudget } from '../../runtime/tenant-budget.ts';
 import type { ConsoleLogger } from './config.ts';
 import { KINDS, type Kind, type OptionalKind } from './kinds.ts';
@@ -46,7 +52,7 @@ export const watchedDeployment = z.object({
   status: z.object({ readyReplicas: z.number().nullish() }).nullish(),
 });
 
-type WatchedLease = ElectionLease | AgentLease | undefined;
+type WatchedLease = ElectionLease | NodeLease | undefined;
 
 const watchedLease = (lease: Lease): WatchedLease =>
   lease.metadata.name === SCHEDULER ? electionLease(lease) : nodeLease(lease, AGENT_LEASE_PREFIX);

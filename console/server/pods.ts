@@ -10,13 +10,13 @@ import {
   isFinalPhase,
   isForgedMirror,
   kubeletUid,
-  readNeeds,
   reducedNeedsOf,
   requestsManaged,
   unscheduledCondition,
 } from '../../kube/cluster-view/pods.ts';
 import { connectionWrites, objectMeta, pod as podSchema, podStatus } from '../../kube/resources.ts';
 import { paddingOf } from '../../model/admission/decision-annotation.ts';
+import { readableOrNone } from '../../model/errors.ts';
 import { lastingCpus } from '../../model/kubelet/pod-request.ts';
 import { REJECTIONS } from '../../model/kubelet/provider.ts';
 import { MIGRATION_LABEL } from '../../model/launcher/recognize.ts';
@@ -52,7 +52,8 @@ export function shownPod(pod: WatchedPod) {
   const rejected = phase === 'Failed' && REJECTIONS.includes(reason) ? reason : undefined;
   const ended = isFinalPhase(phase) && rejected === undefined;
   if (metadata.uid === undefined || ended || isForgedMirror(pod)) return undefined;
-  const needs = readNeeds(() => reducedNeedsOf(pod));
+  // A quantity that the API server has accepted and that cannot be parsed has a form that is unknown here: no needs.
+  const needs = readableOrNone(() => reducedNeedsOf(pod));
   if (needs === undefined) return undefined;
   const node = spec.nodeName || undefined;
   const unscheduled = node === undefined ? schedulerMessage(pod) : undefined;

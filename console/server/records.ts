@@ -8,7 +8,7 @@ import { forgetRestart, remedyLines } from '../../diagnosis/remedies.ts';
 import { concluded, type Launcher, type VmState, vmState } from '../../diagnosis/state.ts';
 import { isLauncherName, migrationFacts, nodeFacts } from '../../diagnosis/vm-facts.ts';
 import { withSilent } from '../../diagnosis/waiting.ts';
-import { PlumblineError } from '../../model/errors.ts';
+import { readableOrNone } from '../../model/errors.ts';
 import { maskRequestKey } from '../../model/launcher/mask-request.ts';
 import { type PlacementHost, type PlacementNeeds, sharesOn, withAssignments } from '../../model/placement/needs.ts';
 import { judgeHost } from '../../model/placement/verdict.ts';
@@ -198,10 +198,6 @@ function inFlightOn(report: Report | undefined, coming: readonly ShownPod[]): In
 
 function hostOf(report: Report | undefined): PlacementHost | undefined {
   if (report?.shape === undefined) return undefined;
-  try {
-    return withAssignments(report.shape.empty, report.assignments, report.usage);
-  } catch (error) {
-    if (error instanceof PlumblineError) return undefined;
-    throw error;
-  }
+  const { shape, assignments, usage } = report;
+  return readableOrNone(() => withAssignments(shape.empty, assignments, usage));
 }

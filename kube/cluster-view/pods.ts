@@ -1,4 +1,3 @@
-import { PlumblineError } from '../../model/errors.ts';
 import { reducedRequest } from '../../model/kubelet/pod-request.ts';
 import { MANAGED_RESOURCES } from '../../model/names.ts';
 import type { PlacementNeeds } from '../../model/placement/needs.ts';
@@ -43,14 +42,4 @@ export function requestsManaged({ spec }: Pick<PodShape, 'spec'>): boolean {
 export function reducedNeedsOf(pod: PodShape): PlacementNeeds {
   const needs = placementNeedsOf(pod);
   return { ...needs, request: reducedRequest(needs.request) };
-}
-
-/** A quantity that the API server has accepted and that cannot be parsed has a form that is unknown here: no needs. */
-export function readNeeds<T extends PlacementNeeds>(read: () => T): T | undefined {
-  try {
-    return read();
-  } catch (error) {
-    if (error instanceof PlumblineError) return undefined;
-    throw error;
-  }
 }

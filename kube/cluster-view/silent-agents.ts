@@ -1,7 +1,7 @@
-import { AGENT_LEASE_PREFIX, AgentHealth, type AgentLease } from '../../model/lease/agent-health.ts';
-import { NAMESPACE } from '../../model/names.ts';
+import { AGENT_LEASE_PREFIX, NAMESPACE } from '../../model/names.ts';
 import { sleep } from '../../runtime/time.ts';
 import type { Change, Watch } from '../reflector.ts';
+import { type NodeLease, type Renewal, renewalAfter } from './leases.ts';
 
 const CHECK_INTERVAL_SECONDS = 1;
 
@@ -16,15 +16,17 @@ export interface SilentAgentsOptions {
   readonly nowSeconds: () => number;
 }
 
-type LeaseChange = Pick<Change<AgentLease | undefined>, 'before' | 'after'>;
+type LeaseChange = Pick<Change<NodeLease | undefined>, 'before' | 'after'>;
 
 /**
- * The nodes whose agent is silent. Owner: the agents' Leases, whose renewals are observed here. Age: checked every
- * second. End: the Lease and the Node are both deleted.
+ * The nodes whose agent is silent; one that never had a Lease is not. Owner: the agents' Leases, whose renewals are
+ * observed here. Age: checked every second. End: the Lease and the Node are both deleted; a Lease deleted alone counts
+ * as not renewed.
  */
 export class SilentAgents {
   readonly #options: SilentAgentsOptions;
-  readonly #health = new AgentHealth();
+  /** By node. */
+  readonly #renewals = new Map<string, Renewal>();
   /** The nodes with such a Lease. */
   readonly #leases = new Set<string>();
   #nodes: ReadonlySet<string> = new Set();
@@ -38,17 +40,18 @@ export class SilentAgents {
   }
 
   /** @param nodes the watched Nodes */
-  leaseChanged({ before, after }: LeaseChange, nodes: ReadonlyMap<string, unknown>): void {
+  leaseChanged({ before: lease, after }: LeaseChange, nodes: ReadonlyMap<string, unknown>): void {
     if (after === undefined) {
-      if (before === undefined) return;
-      this.#leases.delete(before.node);
-      if (!nodes.has(before.node)) this.#forget(before.node);
+      if (lease === undefined) return;
+      this.#leases.delete(lease.node);
+      if (!nodes.has(lease.node)) this.#forget(lease.node);
       return;
     }
     this.#leases.add(after.node);
-    const hadRenewed = this.#health.hasRenewed(after.node);
-    this.#health.changed(after, this.#options.nowSeconds());
-    if (this.#health.hasRenewed(after.node) !== hadRenewed) this.#options.onRenewed?.(after.node, true);
+    const before = this.#renewals.get(after.node);
+    const renewal = renewalAfter(before, after.renewTime, after.duration, this.#options.nowSeconds());
+    this.#renewals.set(after.node, renewal);
+    if (renewal.isProven && before?.isProven === false) this.#options.onRenewed?.(after.node, true);
   }
 
   nodeDeleted(node: string): void {
@@ -65,16 +68,22 @@ export class SilentAgents {
     while (!signal.aborted) {
       await sleep(CHECK_INTERVAL_SECONDS, signal).catch(() => undefined);
       const before = this.#nodes;
-      const nodes = this.#health.stale(nowSeconds(), leases.lastHeard);
-      for (const node of reported?.() ?? []) if (!this.#health.hasRenewed(node)) nodes.add(node);
+      const nodes = this.#notRenewed(Math.min(nowSeconds(), leases.lastHeard ?? Number.NEGATIVE_INFINITY));
+      for (const node of reported?.() ?? []) if (this.#renewals.get(node)?.isProven !== true) nodes.add(node);
       this.#nodes = nodes;
       for (const node of nodes) if (!before.has(node)) onSilent(node, true);
       for (const node of before) if (!nodes.has(node)) onSilent(node, false);
     }
   }
 
+  /** @param until when the watch was last heard: without news from it, a Lease without a renewal proves nothing */
+  #notRenewed(until: number): Set<string> {
+    const nodes = [...this.#renewals].filter(([, { at, duration }]) => until >= at + duration);
+    return new Set(nodes.map(([node]) => node));
+  }
+
   #forget(node: string): void {
-    this.#health.forget(node);
+    this.#renewals.delete(node);
     this.#options.onRenewed?.(node, false);
   }
 }

@@ -176,11 +176,7 @@ const NOT_YOURS = ', which only Plumbline may set; remove it';
  * The first of Plumbline's own resources that a pod requests without permission: a tenant could use up a node's.
  * @param bearer the container that may request one each of `mayHave`
  */
-export function reservedRequest(
-  pod: PodShape,
-  bearer?: ContainerPath,
-  mayHave: readonly string[] = [],
-): string | undefined {
+function reservedRequest(pod: PodShape, bearer?: ContainerPath, mayHave: readonly string[] = []): string | undefined {
   for (const list of ['containers', 'initContainers'] as const) {
     for (const [index, container] of (pod.spec[list] ?? []).entries()) {
       const isBearer = isAt(bearer, { list, index });
@@ -199,7 +195,7 @@ function reservedAmounts({ resources }: ContainerShape): [string, string][] {
 }
 
 /** The same check for a pod without a decision, including its decision annotation, which Plumbline did not write. */
-export function forbiddenUse(pod: PodShape): string | undefined {
+function forbiddenUse(pod: PodShape): string | undefined {
   const annotations = pod.metadata.annotations ?? {};
   const used = [DECISION_ANNOTATION, PLACEMENT_ANNOTATION].find((name) => annotations[name] !== undefined);
   if (used !== undefined) return `the pod has the annotation ${used}${NOT_YOURS}`;

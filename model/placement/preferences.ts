@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { ANNOTATED_THREADS_PER_CORE, isAligned } from '../alignment.ts';
-import { cut, few, PlumblineError } from '../errors.ts';
+import { cut, few, readableOrNone } from '../errors.ts';
 import { parseJson } from '../json.ts';
 import { type PodRequest, podRequestOf } from '../kubelet/pod-request.ts';
 import { asksForAlignment, wantsWholeCores } from '../launcher/annotation.ts';
@@ -118,14 +118,8 @@ export function placementNeedsOf(pod: PodShape): PlacementNeeds {
 }
 
 /** Undefined for a malformed amount or mask: the pod's needs are then not checked. */
-export function readableNeedsOf(pod: PodShape): PlacementNeeds | undefined {
-  try {
-    return placementNeedsOf(pod);
-  } catch (error) {
-    if (error instanceof PlumblineError) return undefined;
-    throw error;
-  }
-}
+export const readableNeedsOf = (pod: PodShape): PlacementNeeds | undefined =>
+  readableOrNone(() => placementNeedsOf(pod));
 
 /** Any other pod with whole CPUs is Guaranteed for other reasons. */
 function asksForExclusiveCpus({ metadata, spec }: PodShape): boolean {

@@ -23,6 +23,18 @@ interface NewReservation<P> extends Pick<Reservation<P>, 'uid' | 'name' | 'pod' 
   readonly expires: number;
 }
 
+interface BoundPod {
+  node: string;
+  /** Whether a report of its node had it, or that was waited for long enough. */
+  isSettled: boolean;
+  /** Of a pod that is being deleted; see PodObservation. */
+  graceSeconds: number | undefined;
+  /** Since when its node's reports lack it, and since when it is being deleted. */
+  missingSince: number | undefined;
+  deletedSince: number | undefined;
+}
+const NEWLY_BOUND = { isSettled: false, graceSeconds: undefined, missingSince: undefined, deletedSince: undefined };
+
 /**
  * Tracks which pods have reserved room that is in no report yet.
  *
@@ -45,13 +57,8 @@ export class Reservations<P> {
   readonly #reservations = new Map<string, Reservation<P>>();
   /** Reservations by node, oldest first. */
   readonly #assumed = new Map<string, readonly Reservation<P>[]>();
-  /** Node by bound pod. */
-  readonly #nodeOf = new Map<string, string>();
-  /** Bound pods that were in a report of their node, or for which that was waited long enough. */
-  readonly #settled = new Set<string>();
-  /** Since when a bound pod has been missing in the reports of its node, and since when it has been deleted. */
-  readonly #missing = new Map<string, { sinceSeconds: number | undefined; deletedSeconds: number | undefined }>();
-  readonly #graceSeconds = new Map<string, number>();
+  /** Pods that the API server reports as bound and not ended. */
+  readonly #bound = new Map<string, BoundPod>();
   /** The id of the last reservation of a pod that was bound to the node without one, while others are in flight there. */
   readonly #unexpected = new Map<string, number>();
   #nominatesChoice = false;
@@ -85,7 +92,7 @@ export class Reservations<P> {
 
   /** Whether the API server reports that the pod is bound to the node and has not ended. */
   isBoundTo(uid: string, node: string): boolean {
-    return this.#nodeOf.get(uid) === node;
+    return this.#bound.get(uid)?.node === node;
   }
 
   /** Whether a pod that was not reserved there was bound to the node since the reservation of this one, or is in flight. */
@@ -103,7 +110,7 @@ export class Reservations<P> {
   /** The scheduler may bind the pod to these nodes only. It replaces an earlier reservation. */
   reserve({ uid, ...made }: NewReservation<P>): void {
     // The scheduler's cache is outdated: no decision about a pod that already has a node can take effect.
-    if (this.#reservations.get(uid)?.kind === 'bound' || this.#settled.has(uid)) return;
+    if (this.#reservations.get(uid)?.kind === 'bound' || this.#bound.get(uid)?.isSettled) return;
     this.withdraw(uid);
     if (made.places.size === 0) return;
     this.#open({ uid, kind: 'tentative', ...made });
@@ -130,7 +137,7 @@ export class Reservations<P> {
   reported(node: string, reportedUids: Iterable<string>): void {
     for (const uid of reportedUids) {
       const reservation = this.#reservations.get(uid);
-      if (this.#nodeOf.get(uid) === node) this.#settle(uid, 'shown');
+      if (this.isBoundTo(uid, node)) this.#settle(uid, 'shown');
       else if (reservation && reservation.kind !== 'bound' && reservation.places.has(node))
         this.#leave(reservation, node);
     }
@@ -147,13 +154,11 @@ export class Reservations<P> {
    */
   expireBound(nowSeconds: number, isReporting: (node: string) => boolean): void {
     for (const { uid } of this.#ofKind('bound')) {
-      const since = this.#missing.get(uid) ?? { sinceSeconds: undefined, deletedSeconds: undefined };
-      this.#missing.set(uid, since);
-      since.sinceSeconds = isReporting(this.#nodeOf.get(uid) ?? '') ? (since.sinceSeconds ?? nowSeconds) : undefined;
-      const grace = this.#graceSeconds.get(uid);
-      if (grace !== undefined) since.deletedSeconds ??= nowSeconds;
-      const { sinceSeconds = nowSeconds, deletedSeconds = nowSeconds } = since;
-      if (nowSeconds - sinceSeconds < REPORTING_SECONDS && nowSeconds - deletedSeconds <= (grace ?? 0)) continue;
+      const pod = this.#bound.get(uid)!;
+      pod.missingSince = isReporting(pod.node) ? (pod.missingSince ?? nowSeconds) : undefined;
+      if (pod.graceSeconds !== undefined) pod.deletedSince ??= nowSeconds;
+      const { missingSince = nowSeconds, deletedSince = nowSeconds, graceSeconds = 0 } = pod;
+      if (nowSeconds - missingSince < REPORTING_SECONDS && nowSeconds - deletedSince <= graceSeconds) continue;
       this.#settle(uid, 'not-reported');
     }
   }
@@ -169,9 +174,9 @@ export class Reservations<P> {
 
   #sawBound({ uid, pod, version, graceSeconds }: PodObservation<P>, node: string): void {
     const before = this.#reservations.get(uid);
-    this.#nodeOf.set(uid, node);
-    if (graceSeconds !== undefined) this.#graceSeconds.set(uid, graceSeconds);
-    if (this.#settled.has(uid) || this.#options.isShown(node, uid, pod)) {
+    const present = this.#bound.get(uid) ?? NEWLY_BOUND;
+    this.#bound.set(uid, { ...present, node, graceSeconds: graceSeconds ?? present.graceSeconds });
+    if (present.isSettled || this.#options.isShown(node, uid, pod)) {
       this.#settle(uid, 'shown');
       return;
     }
@@ -182,7 +187,7 @@ export class Reservations<P> {
 
   #sawNominated({ uid, pod, version }: PodObservation<P>, node: string): void {
     const before = this.#reservations.get(uid);
-    if (before?.kind === 'bound' || this.#settled.has(uid)) return;
+    if (before?.kind === 'bound' || this.#bound.get(uid)?.isSettled) return;
     if (before && !isLater(version, before.version)) return;
     const isPromised = before?.places.has(node);
     if (isPromised && before?.kind === 'nominated') return;
@@ -206,7 +211,7 @@ export class Reservations<P> {
 
   /** From now on only the report of the pod's node counts. */
   #settle(uid: string, end: ReservationEnd): void {
-    this.#settled.add(uid);
+    this.#bound.get(uid)!.isSettled = true;
     const reservation = this.#reservations.get(uid);
     if (reservation) this.#end(reservation, end);
   }
@@ -221,9 +226,7 @@ export class Reservations<P> {
   #gone(uid: string, end: ReservationEnd): void {
     const reservation = this.#reservations.get(uid);
     if (reservation) this.#end(reservation, end);
-    this.#nodeOf.delete(uid);
-    this.#settled.delete(uid);
-    this.#graceSeconds.delete(uid);
+    this.#bound.delete(uid);
   }
 
   #open(reservation: Omit<Reservation<P>, 'id'>): void {
@@ -270,7 +273,6 @@ export class Reservations<P> {
 
   #remove(reservation: Reservation<P>): void {
     this.#reservations.delete(reservation.uid);
-    this.#missing.delete(reservation.uid);
     for (const node of reservation.places.keys()) this.#release(reservation, node);
   }
 }

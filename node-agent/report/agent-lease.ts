@@ -1,7 +1,6 @@
 import { isNotFound } from '../../kube/client.ts';
-import { AGENT_LEASE_PREFIX } from '../../model/lease/agent-health.ts';
 import { DEFAULT_LEASE_SECONDS } from '../../model/lease/timing.ts';
-import { NAMESPACE } from '../../model/names.ts';
+import { AGENT_LEASE_PREFIX, NAMESPACE } from '../../model/names.ts';
 import { ProblemLog } from '../../runtime/problem-log.ts';
 import { monotonicSeconds, secondsUntilTick } from '../../runtime/time.ts';
 import {

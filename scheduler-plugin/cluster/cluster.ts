@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { isDeepStrictEqual } from 'node:util';
-import { leasesPath, nodeLease } from '../../kube/cluster-view/leases.ts';
+import { leasesPath, type NodeLease, nodeLease } from '../../kube/cluster-view/leases.ts';
 import { createReportReflector } from '../../kube/cluster-view/node-topologies.ts';
 import {
   factsOfNode,
@@ -17,10 +17,10 @@ import { pagesOf } from '../../kube/list-pages.ts';
 import { nodeTopologyStatus, type PinningState } from '../../kube/node-topology.ts';
 import { type Change, cacheProblem, createReflector, type Reflector, type Watches } from '../../kube/reflector.ts';
 import { type Lease, lease, type Node, node as nodeSchema } from '../../kube/resources.ts';
-import { AGENT_LEASE_PREFIX, type AgentLease } from '../../model/lease/agent-health.ts';
 import { parseDpuRun, restartOf } from '../../model/lease/dpu-run.ts';
 import { isReleased } from '../../model/lease/repair.ts';
 import {
+  AGENT_LEASE_PREFIX,
   DPU_LEASE_PREFIX,
   DPU_RESTARTED_CONDITION,
   DPU_RUN_ANNOTATION,
@@ -62,7 +62,7 @@ export class Cluster extends EventEmitter<ClusterEvents> {
   readonly #options: ClusterOptions;
   readonly #agents: SilentAgents;
   readonly #pods: Reflector<PodView | undefined>;
-  readonly #agentLeases: Reflector<AgentLease | undefined>;
+  readonly #agentLeases: Reflector<NodeLease | undefined>;
   readonly #reflectors: Watches;
 
   constructor(options: ClusterOptions) {

@@ -1,8 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { isNotFound } from '../../kube/client.ts';
-import { leasesPath } from '../../kube/cluster-view/leases.ts';
+import { leasesPath, type NodeLease } from '../../kube/cluster-view/leases.ts';
 import { lease as leaseSchema } from '../../kube/resources.ts';
-import type { AgentLease } from '../../model/lease/agent-health.ts';
 import type { DpuRestart } from '../../model/lease/dpu-run.ts';
 import {
   isReady,
@@ -22,7 +21,7 @@ import { logFailure } from '../../runtime/log.ts';
 import { Durations } from '../../runtime/problem-log.ts';
 import type { ExtenderContext } from '../telemetry/context.ts';
 
-export interface LeaseView extends AgentLease {
+export interface LeaseView extends NodeLease {
   /** Its host runs with the health check off: missing renewals mean nothing. */
   readonly released?: boolean;
   /** Of a DPU whose check is on: its last restart that its agent recorded. */

@@ -4,11 +4,11 @@ import {
   isFinalPhase,
   isForgedMirror,
   kubeletUid,
-  readNeeds,
   requestsManaged,
   unscheduledCondition,
 } from '../../kube/cluster-view/pods.ts';
 import { observedMeta, pod as podSchema, podStatus } from '../../kube/resources.ts';
+import { readableOrNone } from '../../model/errors.ts';
 import { resultOrNone } from '../../model/json.ts';
 import { isLauncher, vmiNameOf } from '../../model/launcher/recognize.ts';
 import { DPU_REFUSAL } from '../../model/placement/verdict.ts';
@@ -59,7 +59,8 @@ export function podViewOf(pod: ObservedPod, reader: Pick<NeedsReader, 'read'>) {
   // Most pods of a cluster share their CPUs, by their class alone.
   const sharesCpus = status.qosClass !== undefined && status.qosClass !== 'Guaranteed';
   if (sharesCpus && !mayBeRefused && !(pending && node !== undefined)) return undefined;
-  const needs = readNeeds(() => reader.read(pod));
+  // A quantity that the API server has accepted and that cannot be parsed has a form that is unknown here: no needs.
+  const needs = readableOrNone(() => reader.read(pod));
   const counts = needs?.exclusive || mayBeRefused || (pending && needs?.dpu && node !== undefined);
   if (needs === undefined || !counts) return undefined;
   const { uid, namespace = '', name = '', resourceVersion = '', deletionTimestamp } = metadata;

@@ -1,7 +1,7 @@
 import { isNotFound, KubeError } from '../../kube/client.ts';
-import { AGENT_LEASE_PREFIX } from '../../model/lease/agent-health.ts';
 import type { LeaseState } from '../../model/lease/observer.ts';
 import {
+  AGENT_LEASE_PREFIX,
   AGENT_READY_CONDITION,
   DPU_READY_CONDITION,
   DPU_RESTARTED_CONDITION,

@@ -15,7 +15,12 @@ import type { Pod } from '../../kube/resources.ts';
 import { DPU_HOST_LABEL, DPU_READY_CONDITION, NAMESPACE, SCHEDULABLE_LABEL } from '../../model/names.ts';
 import type { PodShape } from '../../model/shapes.ts';
 import { createExplainer } from '../../scheduler-plugin/extender/explain.ts';
-import { type ExtenderFixture, type ExtenderUnderTest, extenderOf } from '../scheduler-plugin/extender-fixture.ts';
+import {
+  type ExtenderFixture,
+  type ExtenderUnderTest,
+  extenderOf,
+  unschedulable,
+} from '../scheduler-plugin/extender-fixture.ts';
 import { silent } from '../support/logger.ts';
 import { inventNode, launcher } from './cluster-fixture.ts';
 import { createMemoryApi, type MemoryApi } from './memory-api-stand-in.ts';
@@ -74,11 +79,6 @@ export function pageFiles(): Promise<string> {
 
 /** The message of kube-scheduler for a pod without a node. */
 export const NO_ROOM = '0/400 nodes are available: 400 too few free whole cores.';
-/** The status of a pod without a node. */
-export const unscheduled = (message: string) => ({
-  phase: 'Pending',
-  conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message }],
-});
 
 /** A launcher without a node. */
 export function waitingPod(name: string, cpus: number, since = '2026-05-04T10:00:00Z'): Pod {
@@ -119,7 +119,7 @@ export async function consoleOf(fixture: ConsoleFixture = {}): Promise<ConsoleUn
     if (status === undefined) api.remove('nodetopologies', object);
     else api.put('nodetopologies', object);
   };
-  const see: ConsoleUnderTest['see'] = (pod, status = unscheduled(NO_ROOM)) => {
+  const see: ConsoleUnderTest['see'] = (pod, status = unschedulable(NO_ROOM)) => {
     pods.set(`${pod.metadata.namespace}/${pod.metadata.name}`, { ...pod, status } as Pod);
     under.see(pod, status);
     api.put('pods', { ...pod, status } as Pod);

@@ -3,6 +3,7 @@ import { type KubeClient, KubeError } from '../../kube/client.ts';
 import { EVENTS, NODES, VIRTUAL_MACHINE_INSTANCES } from '../../sandbox/api-server/built-in-types.ts';
 import { fieldSelector } from '../../sandbox/api-server/selectors.ts';
 import type { KubeObject } from '../../sandbox/objects.ts';
+import { createApi, type ListCall } from '../kube/scripted-api-stand-in.ts';
 
 interface ApiObject {
   readonly metadata: { readonly name?: string | undefined; readonly namespace?: string | undefined };
@@ -23,49 +24,40 @@ export interface MemoryApi {
   readonly watches: number;
 }
 
-interface Watch {
-  push(event: object): void;
-  end(): void;
-}
-
 const NEWS_MILLISECONDS = 5000;
 
 export function createMemoryApi(): MemoryApi {
-  const kinds = new Map(
-    Object.values(KINDS).map(({ path }) => [
-      path as string,
-      { objects: new Map<string, ApiObject>(), open: new Set<Watch>() },
-    ]),
-  );
+  const collections = new Map(Object.values(KINDS).map(({ path }) => [path as string, new Map<string, ApiObject>()]));
   const failures = new Map<string, KubeError>();
   const events: KubeObject[] = [];
   let version = 1;
+  const objectsAt = (path: string) => {
+    const failure = failures.get(path);
+    if (failure !== undefined) throw failure;
+    const objects = collections.get(path);
+    if (objects === undefined) throw new KubeError(404, 'NotFound', `GET ${path}: 404`);
+    return objects;
+  };
   /** The list for a request about one node or VM. */
-  const chosen = (path: string, query: Readonly<Record<string, unknown>> = {}): readonly object[] => {
+  const chosen = ({ path, query }: ListCall): readonly object[] => {
     const selector = String(query['fieldSelector'] ?? '');
     if (path.endsWith('/events')) return events.filter(fieldSelector(EVENTS, selector));
     if (path.includes('/namespaces/') && path.endsWith('/virtualmachineinstances')) {
       return [].filter(fieldSelector(VIRTUAL_MACHINE_INSTANCES, selector));
     }
-    const objects = [...of(path).objects.values()] as KubeObject[];
+    const objects = [...objectsAt(path).values()] as KubeObject[];
     return selector === '' ? objects : objects.filter(fieldSelector(NODES, selector));
   };
-  const of = (path: string) => {
-    const failure = failures.get(path);
-    if (failure !== undefined) throw failure;
-    const found = kinds.get(path);
-    if (found === undefined) throw new KubeError(404, 'NotFound', `GET ${path}: 404`);
-    return found;
-  };
+  const api = createApi((call) => ({ items: chosen(call) }));
   const keyOf = ({ metadata: { namespace = '', name = '' } }: ApiObject) => `${namespace}/${name}`;
   const tell = (kind: Kind, type: string, object: ApiObject) => {
-    const stamped = { ...object, metadata: { ...object.metadata, resourceVersion: String(++version) } };
-    for (const watch of kinds.get(KINDS[kind].path)?.open ?? []) watch.push({ type, object: stamped });
+    const metadata = { ...object.metadata, resourceVersion: String(++version) };
+    api.push(KINDS[kind].path, type, { ...object, metadata });
   };
   // In place of the Leases that agents renew: a watch without any news is one that hangs.
   const news = () => {
-    const bookmark = { type: 'BOOKMARK', object: { metadata: { resourceVersion: String(version) } } };
-    for (const { open } of kinds.values()) for (const watch of open) watch.push(bookmark);
+    const bookmark = { metadata: { resourceVersion: String(version) } };
+    for (const path of api.watchedPaths()) api.push(path, 'BOOKMARK', bookmark);
   };
   setInterval(news, NEWS_MILLISECONDS).unref();
   const refuse = async () => {
@@ -74,39 +66,10 @@ export function createMemoryApi(): MemoryApi {
 
   return {
     client: {
-      get: async (path, options) => ({
-        metadata: { resourceVersion: String(version) },
-        items: chosen(path, options?.query),
-      }),
-      async watch(path, { signal }) {
-        const { open } = of(path);
-        const queued: object[] = [];
-        let wake = () => {};
-        let ended = false;
-        const watch: Watch = {
-          push(event) {
-            queued.push(event);
-            wake();
-          },
-          end() {
-            ended = true;
-            open.delete(watch);
-            wake();
-          },
-        };
-        open.add(watch);
-        signal?.addEventListener('abort', () => watch.end());
-        return (async function* () {
-          while (!ended) {
-            for (let event = queued.shift(); event; event = queued.shift()) {
-              yield Buffer.from(`${JSON.stringify(event)}\n`);
-            }
-            if (ended) return;
-            await new Promise<void>((resolve) => {
-              wake = resolve;
-            });
-          }
-        })();
+      get: (path, options) => api.client.get(path, options),
+      async watch(path, options) {
+        objectsAt(path);
+        return api.client.watch(path, options);
       },
       create: refuse,
       replace: refuse,
@@ -115,13 +78,13 @@ export function createMemoryApi(): MemoryApi {
       close: async () => undefined,
     },
     put(kind, object) {
-      const { objects } = kinds.get(KINDS[kind].path)!;
+      const objects = collections.get(KINDS[kind].path)!;
       const type = objects.has(keyOf(object)) ? 'MODIFIED' : 'ADDED';
       objects.set(keyOf(object), object);
       tell(kind, type, object);
     },
     remove(kind, object) {
-      kinds.get(KINDS[kind].path)!.objects.delete(keyOf(object));
+      collections.get(KINDS[kind].path)!.delete(keyOf(object));
       tell(kind, 'DELETED', object);
     },
     event: (event) => void events.push(event as KubeObject),
@@ -129,10 +92,10 @@ export function createMemoryApi(): MemoryApi {
       const { path } = KINDS[kind];
       if (error === undefined) failures.delete(path);
       else failures.set(path, error);
-      for (const watch of [...kinds.get(path)!.open]) watch.end();
+      api.end(path);
     },
     get watches() {
-      return [...kinds.values()].reduce((sum, { open }) => sum + open.size, 0);
+      return api.watchedPaths().length;
     },
   };
 }

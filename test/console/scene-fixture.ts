@@ -1,7 +1,8 @@
 import type { SwitchPicture } from '../../console/data/wire.ts';
+import { unschedulable } from '../scheduler-plugin/extender-fixture.ts';
 import { inventNode, maskedPod } from './cluster-fixture.ts';
 import type { ConsoleFixture, ConsoleUnderTest } from './fixture.ts';
-import { unscheduled, waitingPod } from './fixture.ts';
+import { waitingPod } from './fixture.ts';
 
 /** A demonstration cluster: a dead DPU, waiting VMs, a paused one, a mask, Events, Open vSwitch's threads. */
 const NODES = 48;
@@ -60,7 +61,7 @@ export async function dressed(
   const names = Array.from({ length: NODES }, (_, index) => name(index));
   for (const [vm, cpus] of [['trader', 130] as const, ['upf', 96] as const]) {
     const pod = waitingPod(vm, cpus, at(-cpus / 3));
-    under.see(pod, unscheduled(`0/${NODES} nodes are available: ${NODES} too few free whole cores.`));
+    under.see(pod, unschedulable(`0/${NODES} nodes are available: ${NODES} too few free whole cores.`));
     under.filter(pod, names);
   }
   const voice = waitingPod('voice', 12);

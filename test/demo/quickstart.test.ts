@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -7,6 +7,7 @@ import { root } from '../support/bundles.ts';
 import { eventually } from '../support/eventually.ts';
 import { type GuideBlock, readBlocks } from '../support/guide-blocks.ts';
 import { needs, skipWithout } from '../support/parts.ts';
+import { projectFiles } from '../support/project-files.ts';
 
 const CONNECT = 'docs/tasks/connect-networks.md';
 
@@ -24,14 +25,9 @@ const REPLACED: readonly (readonly [RegExp, string])[] = [
 
 const replaced = (line: string) => REPLACED.reduce((text, [pattern, by]) => text.replace(pattern, by), line);
 
-/** The files that a clone of this checkout would have, those not committed yet among them. */
 function clone(): string {
   const folder = join(mkdtempSync(join(tmpdir(), 'plumbline-quickstart-')), 'plumbline');
-  const listed = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], { cwd: root });
-  for (const file of listed
-    .toString()
-    .split('\0')
-    .filter((name) => name !== '' && existsSync(join(root, name)))) {
+  for (const file of projectFiles()) {
     mkdirSync(dirname(join(folder, file)), { recursive: true });
     cpSync(join(root, file), join(folder, file), { verbatimSymlinks: true });
   }

@@ -1,6 +1,7 @@
 import { VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES } from '../../sandbox/api-server/built-in-types.ts';
 import type { KubeObject } from '../../sandbox/objects.ts';
 import { createFixtureCluster, type FixtureCluster } from '../cli/cluster-fixture.ts';
+import { unschedulable } from '../scheduler-plugin/extender-fixture.ts';
 import { vmiOwner } from '../support/vmi-owner.ts';
 
 const ANNOTATIONS = { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' };
@@ -9,17 +10,9 @@ const DOMAIN = {
   cpu: { cores: 4, threads: 2, dedicatedCpuPlacement: true, isolateEmulatorThread: true },
   memory: { guest: '4Gi' },
 };
-const PENDING = {
-  conditions: [
-    {
-      type: 'PodScheduled',
-      status: 'False',
-      reason: 'Unschedulable',
-      message:
-        '0/3 nodes are available: 1 DPU not ready: dead, last renewal 60 s ago, 1 no room on the NUMA nodes of a required network, 1 node(s) were unschedulable.',
-    },
-  ],
-};
+const PENDING = unschedulable(
+  '0/3 nodes are available: 1 DPU not ready: dead, last renewal 60 s ago, 1 no room on the NUMA nodes of a required network, 1 node(s) were unschedulable.',
+);
 
 /**
  * The cluster of the guides: three nodes; in the namespace `tenants` a VM `router` that runs on worker-1 and a VM

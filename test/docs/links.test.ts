@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { root } from '../support/bundles.ts';
-import { trackedFiles } from './support.ts';
+import { projectFiles } from '../support/project-files.ts';
 
 const markdown = (folder: string, recursive = false) =>
   readdirSync(join(root, folder), { recursive, encoding: 'utf8' })
@@ -72,7 +72,7 @@ function namedPages(): (readonly [string, string])[] {
 }
 
 /** Files and folders that git tracks, without a trailing slash. */
-const TRACKED = trackedFiles();
+const TRACKED = projectFiles();
 const TRACKED_PATHS = new Set(
   TRACKED.flatMap((file) => file.split('/').map((_, i, parts) => parts.slice(0, i + 1).join('/'))),
 );

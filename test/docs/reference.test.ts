@@ -6,7 +6,7 @@ import * as names from '../../model/names.ts';
 import { KUBELET_CONFIG_CONDITION, KUBELET_RUN_CONDITION } from '../../model/names.ts';
 import type { WebhookLogger } from '../../webhook/telemetry/log-messages.ts';
 import { root } from '../support/bundles.ts';
-import { trackedFiles } from './support.ts';
+import { projectFiles } from '../support/project-files.ts';
 
 const FOLDER = 'docs/reference';
 const textOf = (page: string) => readFileSync(join(root, FOLDER, page), 'utf8');
@@ -16,7 +16,7 @@ const firstColumn = (text: string) =>
     [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name),
   );
 
-const sourcesIn = (...folders: readonly string[]) => trackedFiles(...folders).filter((file) => file.endsWith('.ts'));
+const sourcesIn = (...folders: readonly string[]) => projectFiles(...folders).filter((file) => file.endsWith('.ts'));
 const daemonFiles = sourcesIn('webhook', 'scheduler-plugin', 'node-agent', 'console/server', 'runtime', 'kube');
 const sources = sourcesIn('model', 'webhook', 'scheduler-plugin', 'node-agent').map((file) =>
   readFileSync(join(root, file), 'utf8'),

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse, parseAllDocuments } from 'yaml';
 import { RELEASE_ANNOTATION } from '../../cli/support/objects.ts';
@@ -8,6 +8,7 @@ import packageJson from '../../package.json' with { type: 'json' };
 import { objectsOf, render } from '../real/install/rendered-fixture.ts';
 import { root } from '../support/bundles.ts';
 import { needs } from '../support/parts.ts';
+import { projectFiles } from '../support/project-files.ts';
 
 const read = (path: string) => readFileSync(join(root, path), 'utf8');
 /** The only constant for the place of images and chart. The repository with the files of a release has the same name. */
@@ -16,10 +17,7 @@ const REPOSITORY = REGISTRY.replace(/^ghcr\.io\//, '');
 const NAMES = ['webhook', 'scheduler-plugin', 'node-agent', 'console'].map((name) => `plumbline-${name}`);
 const { version } = packageJson;
 
-const FILES = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], { cwd: root })
-  .toString()
-  .split('\0')
-  .filter((path) => /(?:\.(?:md|tsx?|ya?ml|tpl|sh|json)|Dockerfile)$/.test(path) && existsSync(join(root, path)));
+const FILES = projectFiles().filter((path) => /(?:\.(?:md|tsx?|ya?ml|tpl|sh|json)|Dockerfile)$/.test(path));
 
 /** Texts of files that match a pattern, each with its file. Tests name wrong places on purpose. */
 const matches = (pattern: RegExp) =>

@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { REJECTIONS } from '../../model/kubelet/provider.ts';
 import { DPU_REFUSAL } from '../../model/placement/verdict.ts';
 import { root } from '../support/bundles.ts';
-import { trackedFiles } from './support.ts';
+import { projectFiles } from '../support/project-files.ts';
 
 const textOf = (file: string) => readFileSync(join(root, file), 'utf8');
 /** The sources that refuse nodes, with their texts for kube-scheduler. */
-const REFUSING = trackedFiles('model/placement/*.ts', 'scheduler-plugin/**/*.ts');
+const REFUSING = projectFiles('model/placement/*.ts', 'scheduler-plugin/**/*.ts');
 /** Fewer characters of a text with values would be in a page by chance. */
 const MIN_FRAGMENT_CHARACTERS = 8;
 

@@ -68,8 +68,8 @@ export const RULES: readonly ImportRule[] = [
     ],
   },
   { folder: 'cli/doctor', floors: ['facts', 'checks', '.'] },
-  { folder: 'console', may: [], floors: ['data', 'state', 'parts', '. server'] },
-  { folder: 'console/data', may: [] },
+  { folder: 'console', may: ['model'], floors: ['data', 'state', 'parts', '. server'] },
+  { folder: 'console/data', may: ['model'] },
   { folder: 'console/server', may: ['diagnosis', ...DAEMON, 'console/data'] },
 
   { folder: 'packaging', may: '*' },

@@ -203,7 +203,7 @@ describe('the slices of the CPU driver of DRA', () => {
 });
 
 const NODES = new Map([['n1', {}]]);
-const lease = (renewTime: string) => ({ node: 'n1', renewTime, duration: 40 });
+const lease = (renewTime: string, duration = 40) => ({ node: 'n1', renewTime, duration });
 
 function stage(reported: readonly string[] = []) {
   const clock = { now: 0 };
@@ -215,7 +215,8 @@ function stage(reported: readonly string[] = []) {
   });
   return {
     agents,
-    renew: (renewTime: string) => agents.leaseChanged({ before: undefined, after: lease(renewTime) }, NODES),
+    renew: (...renewal: Parameters<typeof lease>) =>
+      agents.leaseChanged({ before: undefined, after: lease(...renewal) }, NODES),
     /** What has changed since the last check, with one at that second. @param lastHeard of the watch */
     async check(now: number, lastHeard = now): Promise<string> {
       clock.now = now;
@@ -239,6 +240,9 @@ describe('the agent of a node', () => {
     assert.deepEqual([...agents.nodes], ['n1']);
     renew('b');
     assert.equal(await check(41), 'n1 renewed,n1 back');
+    renew('b', 20);
+    assert.equal(await check(59), '', 'a shorter duration of the same renewal ends it earlier');
+    assert.equal(await check(60), 'n1 silent');
   });
 
   it('is silent if the extender says so, until a renewal is observed', async () => {

@@ -163,7 +163,6 @@ describe('a gRPC server', () => {
   }
 });
 
-const hasCode = (code: string) => (error: unknown) => error instanceof KubeletApiError && error.code === code;
 describe('the sockets of the kubelet', () => {
   const temp = tempDirectories();
   let server: Server;
@@ -181,7 +180,7 @@ describe('the sockets of the kubelet', () => {
     await kubelet.start();
     await client.list();
     await kubelet.stop();
-    await assert.rejects(client.list(), hasCode('unavailable'));
+    await assert.rejects(client.list(), { name: 'KubeletApiError', code: 'unavailable' });
     await kubelet.start();
     await until('the client connects again', () => client.list());
     client.close();
@@ -225,9 +224,12 @@ describe('the sockets of the kubelet', () => {
   });
 
   it('fail a registration if no kubelet listens, or if it hangs', async () => {
-    await assert.rejects(registerPlugin(socket, request), hasCode('unavailable'));
+    await assert.rejects(registerPlugin(socket, request), { name: 'KubeletApiError', code: 'unavailable' });
     server.addService(RegistrationService, { register: unaryHandler(() => new Promise<Empty>(() => undefined)) });
     await bindUnix(server, socket);
-    await assert.rejects(registerPlugin(socket, request, { deadlineSeconds: 0.1 }), hasCode('deadline'));
+    await assert.rejects(registerPlugin(socket, request, { deadlineSeconds: 0.1 }), {
+      name: 'KubeletApiError',
+      code: 'deadline',
+    });
   });
 });

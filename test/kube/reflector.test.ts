@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
-import { setImmediate } from 'node:timers/promises';
 import * as z from 'zod';
-import { type KubeClient, KubeError, type RequestOptions } from '../../kube/client.ts';
+import { KubeError } from '../../kube/client.ts';
 import { type Change, cacheProblem, createReflector } from '../../kube/reflector.ts';
 import { unreadableGauge } from '../../runtime/metrics.ts';
 import { TenantBudget } from '../../runtime/tenant-budget.ts';
 import { recordingLogger } from '../support/logger.ts';
+import { createApi, type ListCall, settle } from './scripted-api-stand-in.ts';
 
 const PATH = '/apis/example.org/v1/things';
 const thing = (name: string, color = 'red', resourceVersion = '1') => ({ metadata: { name, resourceVersion }, color });
@@ -15,44 +15,6 @@ const missing = () => new KubeError(404, 'NotFound', 'the kind is not installed'
 const expired = () => new KubeError(410, 'Expired', 'too old resource version');
 const broken = () => new KubeError(500, 'InternalError', 'etcd has no leader');
 
-/** A watch that a test feeds and ends. */
-class Watch {
-  readonly query: Readonly<Record<string, unknown>>;
-  readonly #waiting: { resolve: (result: IteratorResult<Buffer>) => void; reject: (error: Error) => void }[] = [];
-
-  constructor(query: Readonly<Record<string, unknown>>, signal: AbortSignal | undefined) {
-    this.query = query;
-    signal?.addEventListener('abort', () => this.fail(signal.reason as Error), { once: true });
-  }
-
-  send(type: string, object: object): void {
-    this.write(`${JSON.stringify({ type, object })}\n`);
-  }
-
-  write(text: string): void {
-    this.#waiting.shift()?.resolve({ value: Buffer.from(text), done: false });
-  }
-
-  end(): void {
-    this.#waiting.shift()?.resolve({ value: undefined, done: true });
-  }
-
-  fail(error: Error): void {
-    this.#waiting.shift()?.reject(error);
-  }
-
-  readonly stream: AsyncIterable<Uint8Array> = {
-    [Symbol.asyncIterator]: () => ({
-      next: () => new Promise<IteratorResult<Buffer>>((resolve, reject) => this.#waiting.push({ resolve, reject })),
-    }),
-  };
-}
-
-/** Enough turns of the event loop for every promise that does not wait for a timer. */
-async function settle(): Promise<void> {
-  for (let i = 0; i < 20; i++) await setImmediate();
-}
-
 describe('the rules of a reflector', () => {
   let second: number;
   let stop: AbortController;
@@ -60,8 +22,8 @@ describe('the rules of a reflector', () => {
   let listed: readonly object[] | null | Error;
   /** The answers to the next watches, where they are refused. */
   let refusals: Error[];
-  let lists: Readonly<Record<string, unknown>>[];
-  let watches: Watch[];
+  let lists: ListCall['query'][];
+  let watches: ListCall['query'][];
   let changes: Change<string>[];
   let lines: Record<string, unknown>[];
 
@@ -81,26 +43,24 @@ describe('the rules of a reflector', () => {
     mock.timers.reset();
   });
 
-  const client = {
-    async get(_path: string, { query = {} }: RequestOptions = {}) {
+  const api = createApi(
+    ({ query }) => {
       lists.push(query);
       if (listed instanceof Error) throw listed;
-      return { metadata: { resourceVersion: `list-${lists.length}` }, items: listed };
+      return { items: listed, resourceVersion: `list-${lists.length}` };
     },
-    async watch(_path: string, { query = {}, signal }: RequestOptions = {}) {
+    ({ query }) => {
       const refusal = refusals.shift();
       if (refusal !== undefined) throw refusal;
-      const watch = new Watch(query, signal);
-      watches.push(watch);
-      return watch.stream;
+      watches.push(query);
     },
-  } as unknown as KubeClient;
+  );
 
   const start = async (more: Partial<Parameters<typeof createReflector<typeof schema, string>>[0]> = {}) => {
     const recording = recordingLogger();
     ({ lines } = recording);
     const reflector = createReflector({
-      client,
+      client: api.client,
       path: PATH,
       schema,
       project: ({ color }) => color,
@@ -119,12 +79,12 @@ describe('the rules of a reflector', () => {
     await settle();
   };
   const send = async (type: string, object: object) => {
-    watches.at(-1)?.send(type, object);
+    api.push(PATH, type, object);
     await settle();
   };
   /** Ends the last watch. */
   const end = async () => {
-    watches.at(-1)?.end();
+    api.end(PATH);
     await settle();
   };
   const unreadable = async () =>
@@ -135,7 +95,7 @@ describe('the rules of a reflector', () => {
     await start({ query: { labelSelector: 'a=b', fieldSelector: 'spec.nodeName=n1' } });
     const selectors = { labelSelector: 'a=b', fieldSelector: 'spec.nodeName=n1' };
     assert.deepEqual(lists, [{ ...selectors, limit: 500, continue: undefined }]);
-    const { timeoutSeconds: _, ...query } = watches[0]?.query ?? {};
+    const { timeoutSeconds: _, ...query } = watches[0] ?? {};
     assert.deepEqual(query, { ...selectors, resourceVersion: 'list-1', allowWatchBookmarks: true });
   });
 
@@ -248,10 +208,10 @@ describe('the rules of a reflector', () => {
   it('lists again after a line of the watch that cannot be read, and skips a listed object without a name', async () => {
     await start();
     listed = [thing('a'), { metadata: { name: 7 } }];
-    watches[0]?.write('{"type":"ADDED","object":{"metadata":{"name":7}}}\n');
+    api.write(PATH, '{"type":"ADDED","object":{"metadata":{"name":7}}}\n');
     await settle();
     await pass(0.5);
-    assert.deepEqual([lists.length, watches.at(-1)?.query['resourceVersion']], [2, 'list-2']);
+    assert.deepEqual([lists.length, watches.at(-1)?.['resourceVersion']], [2, 'list-2']);
     assert.deepEqual(changes, [{ key: 'a', before: undefined, after: 'red' }]);
   });
 
@@ -260,7 +220,7 @@ describe('the rules of a reflector', () => {
     await send('ADDED', thing('a', 'red', '7'));
     await send('BOOKMARK', {});
     await end();
-    assert.equal(watches[1]?.query['resourceVersion'], '7');
+    assert.equal(watches[1]?.['resourceVersion'], '7');
     assert.deepEqual([lists.length, [...reflector.items.keys()], warnings()], [1, ['a'], []]);
   });
 
@@ -272,7 +232,7 @@ describe('the rules of a reflector', () => {
       const { mock: fixed } = mock.method(Math, 'random', () => random);
       await start();
       fixed.restore();
-      assert.equal(watches[0]?.query['timeoutSeconds'], seconds);
+      assert.equal(watches[0]?.['timeoutSeconds'], seconds);
     });
   }
 
@@ -286,7 +246,7 @@ describe('the rules of a reflector', () => {
 
     for (const [what, each] of [
       ['brings nothing', () => undefined],
-      ['brings bytes but no complete event', () => watches[0]?.write(' ')],
+      ['brings bytes but no complete event', () => api.write(PATH, ' ')],
     ] as const) {
       it(`lists again after 120 s in which the watch ${what}`, async () => {
         await start();
@@ -294,18 +254,18 @@ describe('the rules of a reflector', () => {
         await passSeconds(119, each);
         assert.equal(watches.length, 1);
         await passSeconds(1);
-        assert.deepEqual([watches.length, watches[1]?.query['resourceVersion'], lists.length], [2, 'list-2', 2]);
+        assert.deepEqual([watches.length, watches[1]?.['resourceVersion'], lists.length], [2, 'list-2', 2]);
         assert.deepEqual(warnings(), []);
       });
     }
 
     it('lists again if a watch outlives its timeout by 30 s, whatever it brings', async () => {
       await start();
-      const ends = Number(watches[0]?.query['timeoutSeconds']) + 30;
-      await passSeconds(ends - 1, () => watches[0]?.send('BOOKMARK', { metadata: { resourceVersion: '8' } }));
+      const ends = Number(watches[0]?.['timeoutSeconds']) + 30;
+      await passSeconds(ends - 1, () => api.push(PATH, 'BOOKMARK', { metadata: { resourceVersion: '8' } }));
       assert.equal(watches.length, 1);
       await passSeconds(1);
-      assert.deepEqual([watches.length, watches[1]?.query['resourceVersion']], [2, 'list-2']);
+      assert.deepEqual([watches.length, watches[1]?.['resourceVersion']], [2, 'list-2']);
     });
   });
 
@@ -358,7 +318,7 @@ describe('the rules of a reflector', () => {
     assert.equal(lists.length, 2);
     assert.deepEqual([[...reflector.items], warnings()], [[['b', 'blue']], []]);
     assert.ok(changes.some(({ key, before, after }) => key === 'a' && before === 'red' && after === undefined));
-    assert.equal(watches.at(-1)?.query['resourceVersion'], 'list-2');
+    assert.equal(watches.at(-1)?.['resourceVersion'], 'list-2');
     assert.equal(lines.filter(({ msg }) => msg === 'synced').length, 1);
   });
 

@@ -8,32 +8,45 @@ interface Page {
   readonly items: readonly unknown[] | null;
   /** The token of the next page. */
   readonly continue?: string;
+  readonly resourceVersion?: string;
 }
 type Pages = (call: ListCall) => Page | Promise<Page>;
 
-/** Pushed events arrive through the watches. @param pageOf the answer to each list; lists are empty by default */
-export function createApi(pageOf: Pages = () => ({ items: [] })) {
-  const pushes = new Map<string, (event: object) => void>();
+/**
+ * Pushed events arrive through the watches. @param pageOf the answer to each list; lists are empty by default
+ * @param accept throws to refuse a watch
+ */
+export function createApi(pageOf: Pages = () => ({ items: [] }), accept: (call: ListCall) => void = () => undefined) {
+  /** The open watch of each path. */
+  const watches = new Map<string, { write(text: string): void; end(): void }>();
   const client = {
     async get(path: string, { query = {} }: Partial<ListCall> = {}) {
       const { items, ...next } = await pageOf({ path, query });
       return { metadata: { resourceVersion: '1', ...next }, items };
     },
-    async watch(path: string, { signal }: { signal?: AbortSignal }) {
-      const events: object[] = [];
+    async watch(path: string, { query = {}, signal }: Partial<ListCall> & { signal?: AbortSignal }) {
+      accept({ path, query });
+      const texts: string[] = [];
       let wake = () => {};
-      pushes.set(path, (event) => {
-        events.push(event);
-        wake();
-      });
-      signal?.addEventListener('abort', () => wake());
+      let isOpen = true;
+      const watch = {
+        write(text: string) {
+          texts.push(text);
+          wake();
+        },
+        end() {
+          isOpen = false;
+          if (watches.get(path) === watch) watches.delete(path);
+          wake();
+        },
+      };
+      watches.set(path, watch);
+      signal?.addEventListener('abort', watch.end);
       return (async function* () {
-        while (!signal?.aborted) {
-          for (let event = events.shift(); event; event = events.shift()) {
-            yield Buffer.from(`${JSON.stringify(event)}\n`);
-          }
-          // The reader may have aborted while it processed the last event.
-          if (signal?.aborted) return;
+        for (;;) {
+          for (let text = texts.shift(); text !== undefined; text = texts.shift()) yield Buffer.from(text);
+          signal?.throwIfAborted();
+          if (!isOpen) return;
           await new Promise<void>((resolve) => {
             wake = resolve;
           });
@@ -43,8 +56,14 @@ export function createApi(pageOf: Pages = () => ({ items: [] })) {
   };
   return {
     client: client as unknown as KubeClient,
-    watched: (path: string) => pushes.has(path),
-    push: (path: string, type: string, object: object) => pushes.get(path)?.({ type, object }),
+    watched: (path: string) => watches.has(path),
+    watchedPaths: () => [...watches.keys()],
+    push: (path: string, type: string, object: object) =>
+      watches.get(path)?.write(`${JSON.stringify({ type, object })}\n`),
+    /** A part of the stream. */
+    write: (path: string, text: string) => watches.get(path)?.write(text),
+    /** Ends the watch, as the API server does. */
+    end: (path: string) => watches.get(path)?.end(),
   };
 }
 

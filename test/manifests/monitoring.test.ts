@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse, stringify } from 'yaml';
-import { describedMetrics, metricsIn, metricsPage, shippedAlerts } from '../../docs/generate-metrics.ts';
+import { describedMetrics, metricsIn, shippedAlerts } from '../../docs/metric-tables.ts';
 import { root } from '../support/bundles.ts';
 import { tempDirectories } from '../support/files.ts';
 import { needs, pathOf } from '../support/parts.ts';
@@ -77,10 +77,6 @@ describe('alerts and dashboard', () => {
         assert.ok(apart, title);
       }
     }
-  });
-
-  it('are documented in docs/reference/metrics.md as in the registries (npm run docs:metrics)', () => {
-    assert.equal(readFileSync(join(root, 'docs/reference/metrics.md'), 'utf8'), metricsPage());
   });
 });
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { decide, forbiddenUse, reservedRequest } from '../../model/admission/decide.ts';
+import { decide } from '../../model/admission/decide.ts';
 import type { Decision, LauncherFacts, PodChange, PodFacts } from '../../model/admission/facts.ts';
 import { schedulerWarnings, schedulingOf } from '../../model/admission/scheduling.ts';
 import { CPU_MASK_ANNOTATION, DECISION_ANNOTATION, PLACEMENT_ANNOTATION } from '../../model/names.ts';
@@ -177,42 +177,47 @@ describe('the decision about a pod', () => {
 });
 describe('Plumbline’s own resources on a pod', () => {
   const YOURS = ', which only Plumbline may set; remove it';
-  const refusal = (resource: string, amount = '1') => `container c asks for ${resource}: ${amount}${YOURS}`;
-  const requesting = (limits: Record<string, string>, list: 'containers' | 'initContainers' = 'containers') => {
-    const containers = [{ name: 'a' }, { name: 'c', resources: { limits } }];
-    return { metadata: {}, spec: { containers: [], [list]: containers } } satisfies PodShape;
-  };
-  const bearer = { list: 'containers', index: 1 } as const;
-  const unlimited = {
-    metadata: {},
-    spec: { containers: [{ name: 'c', resources: { requests: { [PHYSNET]: '1' } } }] },
+  const refusal = (name: string, resource: string, amount = '1') =>
+    `container ${name} asks for ${resource}: ${amount}${YOURS}`;
+  const requesting = (spec: PodShape['spec']): PodFacts => ({ kind: 'other', pod: { metadata: {}, spec } });
+  const onEastWith = (containers: Parameters<typeof launcher>[0]) => launcher({ ...annotated(EAST), ...containers });
+  const reasonFor = (facts: PodFacts) => {
+    const decision = decide(facts);
+    return decision.outcome === 'refused' ? decision.reason : undefined;
   };
 
   for (const resource of ['plumbline.dev/tunnel', PLACED, PHYSNET]) {
     it(`${resource} is refused if Plumbline did not set it`, () => {
-      const pod = requesting({ cpu: '1', 'nvidia.com/gpu': '1', [resource]: '1', 'plumbline.dev/placed': '1' });
-      assert.equal(reservedRequest(pod), refusal(resource));
-      assert.equal(forbiddenUse(pod), refusal(resource));
+      const limits = { cpu: '1', 'nvidia.com/gpu': '1', [resource]: '1', 'plumbline.dev/placed': '1' };
+      assert.equal(
+        reasonFor(requesting({ containers: [{ name: 'a' }, { name: 'c', resources: { limits } }] })),
+        refusal('c', resource),
+      );
     });
   }
 
-  for (const [what, pod, place, mayHave, expected] of [
-    ['once, in its container', requesting({ [PHYSNET]: '1' }), bearer, [PHYSNET], undefined],
-    ['twice', requesting({ [PHYSNET]: '2' }), bearer, [PHYSNET], refusal(PHYSNET, '2')],
-    ['in an init container', requesting({ [PHYSNET]: '1' }, 'initContainers'), bearer, [PHYSNET], refusal(PHYSNET)],
-    ['as a request without a limit', unlimited, undefined, [], refusal(PHYSNET)],
+  const requests = { [PHYSNET]: '1' };
+  for (const [what, facts, expected] of [
+    ['once, in its container', onEastWith({ containers: [compute({ [PHYSNET]: '1' })] }), undefined],
+    ['twice', onEastWith({ containers: [compute({ [PHYSNET]: '2' })] }), refusal('compute', PHYSNET, '2')],
+    [
+      'in an init container',
+      onEastWith({ initContainers: [container('c', '1', '1', requests)] }),
+      refusal('c', PHYSNET),
+    ],
+    [
+      'as a request without a limit',
+      requesting({ containers: [{ name: 'c', resources: { requests } }] }),
+      refusal('c', PHYSNET),
+    ],
   ] as const) {
-    it(`${what}: ${expected === undefined ? 'allowed' : 'refused'}`, () =>
-      assert.equal(reservedRequest(pod, place, mayHave), expected));
+    it(`${what}: ${expected === undefined ? 'allowed' : 'refused'}`, () => assert.equal(reasonFor(facts), expected));
   }
 
   it('annotations are refused on a pod without a decision', () => {
-    const use = (annotations?: Record<string, string>) =>
-      forbiddenUse({ metadata: annotations ? { annotations } : {}, spec: { containers: [] } });
-    assert.equal(use(), undefined);
-    assert.equal(use({ other: '' }), undefined);
+    assert.equal(reasonFor(other({ another: '' })), undefined);
     for (const name of [DECISION_ANNOTATION, PLACEMENT_ANNOTATION]) {
-      assert.equal(use({ [name]: '' }), `the pod has the annotation ${name}${YOURS}`);
+      assert.equal(reasonFor(other({ [name]: '' })), `the pod has the annotation ${name}${YOURS}`);
     }
   });
 });

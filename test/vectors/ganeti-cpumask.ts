@@ -3,7 +3,7 @@ import { planPins } from '../../model/cpu-mask/host-pins.ts';
 import { checkCount, type MaskEntry, maskForHost, parseMask } from '../../model/cpu-mask/mask.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { ParseError } from '../../model/errors.ts';
-import { type Adapter, collect, combined, differs, type Verdict } from './outcome.ts';
+import { type Adapter, differs, type Verdict } from './outcome.ts';
 
 /**
  * Where Plumbline refuses what Ganeti accepts, and why. Each of these is checked to be refused, and nothing else is.
@@ -46,15 +46,19 @@ interface Vectors {
 /** ganeti-cpumask-cases.json: what a mask says, to whom, and in whose words. */
 export const run: Adapter = (content) => {
   const { parse, multi, validate, xen, kvm, lxc } = content as Vectors;
-  const named = (kind: string) => (one: { readonly mask: string | null }) => `${kind} ${JSON.stringify(one.mask)}`;
-  return combined([
-    collect(parse, named('parse'), ({ mask, parsed }) => checkParse(mask, parsed && (mask === null ? [] : [parsed]))),
-    collect(multi, named('multi'), ({ mask, parsed }) => checkParse(mask, parsed)),
-    collect(validate, named('validate'), checkValidate),
-    collect(xen, named('xen'), checkXen),
-    collect(kvm, named('kvm'), checkKvm),
-    collect(lxc, named('lxc'), checkLxc),
-  ]);
+  const casesOf = <T extends { readonly mask: string | null }>(
+    kind: string,
+    cases: readonly T[],
+    check: (one: T) => Verdict,
+  ) => cases.map((one) => ({ name: `${kind} ${JSON.stringify(one.mask)}`, check: () => check(one) }));
+  return [
+    ...casesOf('parse', parse, ({ mask, parsed }) => checkParse(mask, parsed && (mask === null ? [] : [parsed]))),
+    ...casesOf('multi', multi, ({ mask, parsed }) => checkParse(mask, parsed)),
+    ...casesOf('validate', validate, checkValidate),
+    ...casesOf('xen', xen, checkXen),
+    ...casesOf('kvm', kvm, checkKvm),
+    ...casesOf('lxc', lxc, checkLxc),
+  ];
 };
 
 function checkParse(mask: string | null, parsed: readonly (readonly number[])[] | undefined): Verdict {

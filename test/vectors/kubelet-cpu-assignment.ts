@@ -10,7 +10,6 @@ import { TakeError, takeDistributed, takePacked } from '../../model/kubelet/take
 import { type CpuTopology, createTopology, numaMask } from '../../model/kubelet/topology.ts';
 import type { Behaviour } from '../../model/kubelet/versions.ts';
 import {
-  collectUpstream,
   hintsOf,
   hostOf,
   type KubeletCase,
@@ -21,6 +20,7 @@ import {
   stateOf,
   type UpstreamFile,
   unwrapped,
+  upstreamCases,
 } from './kubelet-upstream.ts';
 import { type Adapter, differs, type Verdict } from './outcome.ts';
 
@@ -123,7 +123,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
 /** kubelet-cpu-assignment-cases.json: the kubelet's own unit tests of the static CPU manager. */
 export const run: Adapter = (content, load) => {
   const topologies = readTopologies(load('kubelet-topologies'));
-  return collectUpstream(content as UpstreamFile<KubeletCase>, (item, behaviour, version) => {
+  return upstreamCases(content as UpstreamFile<KubeletCase>, (item, behaviour, version) => {
     const check = CHECKS[item.kind];
     if (!check) return `unknown kind ${item.kind}`;
     const topology = topologies.get(item.topology ?? '');

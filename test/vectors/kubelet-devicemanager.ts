@@ -10,7 +10,6 @@ import type { KubeletState } from '../../model/kubelet/state.ts';
 import { type CpuTopology, numaMask } from '../../model/kubelet/topology.ts';
 import type { Behaviour } from '../../model/kubelet/versions.ts';
 import {
-  collectUpstream,
   type FixtureHint,
   type FixturePod,
   hintsOf,
@@ -21,6 +20,7 @@ import {
   type UpstreamCase,
   type UpstreamFile,
   unwrapped,
+  upstreamCases,
 } from './kubelet-upstream.ts';
 import { type Adapter, differs, type Verdict } from './outcome.ts';
 
@@ -102,7 +102,7 @@ const CHECKS: Readonly<Record<string, (item: DeviceCase, node: Node) => Verdict>
 
 /** kubelet-devicemanager-cases.json: the kubelet's own unit tests of the device manager. */
 export const run: Adapter = (content) =>
-  collectUpstream(content as UpstreamFile<DeviceCase>, (item, behaviour) => {
+  upstreamCases(content as UpstreamFile<DeviceCase>, (item, behaviour) => {
     const check = CHECKS[item.kind];
     if (!check) return `unknown kind ${item.kind}`;
     return check(item, { topology: topologyOfNodes(nodesOf(item)), behaviour });

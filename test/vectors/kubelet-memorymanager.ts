@@ -6,7 +6,6 @@ import { podMemory } from '../../model/kubelet/pod-request.ts';
 import { Rejection } from '../../model/kubelet/provider.ts';
 import type { Behaviour } from '../../model/kubelet/versions.ts';
 import {
-  collectUpstream,
   type FixtureHint,
   type FixturePod,
   hintsOf,
@@ -17,6 +16,7 @@ import {
   type UpstreamCase,
   type UpstreamFile,
   unwrapped,
+  upstreamCases,
 } from './kubelet-upstream.ts';
 import { type Adapter, differs, type Verdict } from './outcome.ts';
 
@@ -85,7 +85,7 @@ const CHECKS: Readonly<Record<MemoryCase['kind'], (item: MemoryCase, behaviour: 
 
 /** kubelet-memorymanager-cases.json: the kubelet's own unit tests of the memory manager. */
 export const run: Adapter = (content) =>
-  collectUpstream(content as UpstreamFile<MemoryCase>, (item, behaviour) => CHECKS[item.kind](item, behaviour));
+  upstreamCases(content as UpstreamFile<MemoryCase>, (item, behaviour) => CHECKS[item.kind](item, behaviour));
 
 function allocate(item: MemoryCase, behaviour: Behaviour): Verdict {
   const request = requestOf(item.pod!);

@@ -4,7 +4,7 @@ import type { Hint, ProviderHints } from '../../model/kubelet/hints.ts';
 import { createKubelet } from '../../model/kubelet/kubelet.ts';
 import { mergeHints, type TopologyPolicy } from '../../model/kubelet/merge.ts';
 import { OptionError, readTopologyOptions } from '../../model/kubelet/options.ts';
-import { collectUpstream, type FixtureHint, type UpstreamCase, type UpstreamFile } from './kubelet-upstream.ts';
+import { type FixtureHint, type UpstreamCase, type UpstreamFile, upstreamCases } from './kubelet-upstream.ts';
 import { type Adapter, differs, type Verdict } from './outcome.ts';
 
 type Provider = Readonly<Record<string, readonly FixtureHint[] | null>> | null;
@@ -28,7 +28,7 @@ interface TopologyFile extends UpstreamFile<TopologyCase> {
 /** kubelet-topologymanager-cases.json: the kubelet's own unit tests of the topology manager. */
 export const run: Adapter = (content) => {
   const file = content as TopologyFile;
-  return collectUpstream(file, (item, _behaviour, version) => {
+  return upstreamCases(file, (item, _behaviour, version) => {
     if (item.kind === 'options') return readOptions(item);
     if (item.kind === 'manager') return differs({ error: isRefused(item, version) }, item.expect);
     const { hint, admit } = merged(item, file);

@@ -7,7 +7,7 @@ import type { KubeletState } from '../../model/kubelet/state.ts';
 import { createStaticPolicy, type StaticPolicy, takeByTopology } from '../../model/kubelet/static-policy.ts';
 import { type CpuTopology, createTopology, numaNodes } from '../../model/kubelet/topology.ts';
 import { type Behaviour, behaviourOf } from '../../model/kubelet/versions.ts';
-import { collect, type Outcome, Skip, type Verdict } from './outcome.ts';
+import type { VectorCase, Verdict } from './outcome.ts';
 
 /** One case of the kubelet's own unit tests. */
 export interface UpstreamCase {
@@ -27,21 +27,18 @@ export interface UpstreamFile<T extends UpstreamCase> {
   readonly reasons: Readonly<Record<string, string>>;
   readonly cases: readonly T[];
 }
-/** Runs every case that applies to the model, with the version it holds for. */
-export function collectUpstream<T extends UpstreamCase>(
+/** Each is checked with the version it holds for, if it applies to the model. */
+export function upstreamCases<T extends UpstreamCase>(
   { upstream, reasons, cases }: UpstreamFile<T>,
   check: (item: T, behaviour: Behaviour, version: string) => Verdict,
-): Outcome {
-  return collect(
-    cases,
-    ({ id, description = '' }) => `${id} (${description})`,
-    (item) => {
-      if (item.skip !== undefined) return new Skip(reasons[item.skip] ?? item.skip);
-      const version = `v${item.since ?? upstream}`;
-      const behaviour = behaviourOf(version);
-      return behaviour ? check(item, behaviour, version) : new Skip(`a kubelet ${version} is not predicted`);
-    },
-  );
+): VectorCase[] {
+  const checked = (item: T): Verdict => {
+    if (item.skip !== undefined) return { skip: reasons[item.skip] ?? item.skip };
+    const version = `v${item.since ?? upstream}`;
+    const behaviour = behaviourOf(version);
+    return behaviour ? check(item, behaviour, version) : { skip: `a kubelet ${version} is not predicted` };
+  };
+  return cases.map((item) => ({ name: `${item.id} (${item.description ?? ''})`, check: () => checked(item) }));
 }
 /** A hint in the vectors' own words. */
 export interface FixtureHint {

@@ -3,7 +3,7 @@ import { podResourcesOf } from '../../model/launcher/containers.ts';
 import { EVEN_PARITY_ANNOTATION, launcherCpus, pinnedCpus } from '../../model/launcher/cpus.ts';
 import type { GuestCpu, PodShape, VmiShape } from '../../model/shapes.ts';
 import { alignmentOf, container, launcher } from '../model/admission/fixture.ts';
-import { type Adapter, collect, differs, type Verdict } from './outcome.ts';
+import { type Adapter, differs, type Verdict } from './outcome.ts';
 
 interface Amounts {
   readonly request?: string;
@@ -26,14 +26,13 @@ interface CpuCase {
 
 /** kubevirt-cpu-cases.json: what launchers request, and that all of them can be made whole cores. */
 export const run: Adapter = (content) =>
-  collect(
-    content as readonly CpuCase[],
-    ({ name }) => name,
-    (one) =>
+  (content as readonly CpuCase[]).map((one) => ({
+    name: one.name,
+    check: () =>
       one.expectedContainerCpu === undefined
         ? (checkDedicated(one) ?? checkPadding(one))
         : checkSideContainer(one, one.expectedContainerCpu),
-  );
+  }));
 
 /** Only what the case states is compared. */
 function checkDedicated(one: CpuCase): Verdict {

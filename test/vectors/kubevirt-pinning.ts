@@ -7,7 +7,7 @@ import {
   PinPool,
 } from '../../model/launcher/pins.ts';
 import type { VmiShape } from '../../model/shapes.ts';
-import { type Adapter, collect, differs, type Verdict } from './outcome.ts';
+import { type Adapter, differs, type Verdict } from './outcome.ts';
 
 type LauncherPinRequest = Parameters<typeof launcherPins>[0];
 
@@ -28,7 +28,8 @@ interface PinCase {
 }
 
 /** kubevirt-pinning-cases.json: which CPU virt-launcher pins which thread to. */
-export const run: Adapter = (content) => collect(content as readonly PinCase[], ({ name }) => name, check);
+export const run: Adapter = (content) =>
+  (content as readonly PinCase[]).map((one) => ({ name: one.name, check: () => check(one) }));
 
 function check(one: PinCase): Verdict {
   const cells: LauncherCells = one.host.cells.map((cell) => cell.map(({ cpu, siblings = [] }) => ({ cpu, siblings })));

@@ -8,7 +8,7 @@ import {
   parseConfiguredContext,
 } from '../../model/networks/context.ts';
 import { classifyNad, type NetworkClass, nadFacts } from '../../model/networks/nad.ts';
-import { type Adapter, collect, combined, differs, type Verdict } from './outcome.ts';
+import { type Adapter, differs, type Verdict } from './outcome.ts';
 
 type NadShape = Parameters<typeof nadFacts>[0];
 
@@ -44,14 +44,13 @@ export const run: Adapter = (content) => {
     kubeOvnSubnets: context.kubeovnSubnets,
     kubeOvnVlans: context.kubeovnVlans,
   };
-  return combined([
-    collect(
-      samples,
-      ({ id }) => id,
-      ({ nad, expected }) => differs(sorted(asVector(classifyNad(nadFacts(withOwnKey(nad)), known))), sorted(expected)),
-    ),
-    collect(annotations, ({ annotation }) => `annotation ${annotation}`, checkAnnotation),
-  ]);
+  return [
+    ...samples.map(({ id, nad, expected }) => ({
+      name: id,
+      check: () => differs(sorted(asVector(classifyNad(nadFacts(withOwnKey(nad)), known))), sorted(expected)),
+    })),
+    ...annotations.map((one) => ({ name: `annotation ${one.annotation}`, check: () => checkAnnotation(one) })),
+  ];
 };
 
 function checkAnnotation({ annotation, podNamespace, expected, error }: Vectors['annotations'][number]): Verdict {

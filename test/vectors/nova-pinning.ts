@@ -3,7 +3,7 @@ import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { type PlacementNeeds, preparedHost } from '../../model/placement/needs.ts';
 import { judgeHost } from '../../model/placement/verdict.ts';
 import { coresOf, guestCpusOf, type NovaCell, reportOf } from './nova-vswitch.ts';
-import { type Adapter, collect, differs, type Verdict } from './outcome.ts';
+import { type Adapter, differs, type Verdict } from './outcome.ts';
 
 /** A guest of one cell, whose CPUs are whole cores of a host with cores of one size. */
 interface PinningCase {
@@ -32,7 +32,8 @@ interface PinningCase {
  *    sizes are not placed at all. Nova's cases of these are left out, and so are those of guests of several cells, which
  *    KubeVirt makes from the CPUs that the kubelet assigned.
  */
-export const run: Adapter = (content) => collect(content as PinningCase[], ({ name }) => name, check);
+export const run: Adapter = (content) =>
+  (content as PinningCase[]).map((one) => ({ name: one.name, check: () => check(one) }));
 
 function check({ hostCells, vcpus, threadPolicy, emulatorThreads, reservedCpus = 1, fits }: PinningCase): Verdict {
   const threads = Math.max(1, ...hostCells.flatMap(coresOf).map((core) => core.size));

@@ -2,7 +2,7 @@ import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import type { HostReport } from '../../model/kubelet/host-report.ts';
 import { isPredicted, type NetworkNeed, type PlacementNeeds, preparedHost } from '../../model/placement/needs.ts';
 import { networkVerdict } from '../../model/placement/networks.ts';
-import { type Adapter, collect, differs, type Verdict } from './outcome.ts';
+import { type Adapter, differs, type Verdict } from './outcome.ts';
 
 interface VswitchCase {
   readonly name: string;
@@ -20,7 +20,8 @@ interface VswitchCase {
  * extender about each set of as many cells: whether a guest that sees the NUMA nodes of its CPUs is near its networks
  * there. Nova chooses the cells; here the kubelet does, so which of the acceptable sets it is, is not compared.
  */
-export const run: Adapter = (content) => collect(content as VswitchCase[], ({ name }) => name, check);
+export const run: Adapter = (content) =>
+  (content as VswitchCase[]).map((one) => ({ name: one.name, check: () => check(one) }));
 function check({ hostCells, request, expected }: VswitchCase): Verdict {
   const near = (cells: readonly number[]) => isNear(hostCells, cells, request);
   if (request.chosenHostCells) return differs(near(request.chosenHostCells), expected.fits);

@@ -1,22 +1,14 @@
 import assert from 'node:assert/strict';
 import { Paint } from '../../../console/data/node.ts';
-import { formatCpus } from '../../../console/data/shape.ts';
 import { Store } from '../../../console/data/store.ts';
 import { vmsOf } from '../../../console/data/vm-list.ts';
 import type { WireRecord } from '../../../console/data/wire.ts';
 import { KubeError } from '../../../kube/client.ts';
+import { CpuSet } from '../../../model/cpu-set.ts';
 import { AGENT_READY_CONDITION, NAMESPACE } from '../../../model/names.ts';
-import { podOf, statusOf, withUid } from '../../scheduler-plugin/extender-fixture.ts';
+import { podOf, statusOf, unschedulable, withUid } from '../../scheduler-plugin/extender-fixture.ts';
 import { launcher, maskedPod } from '../cluster-fixture.ts';
-import {
-  type ConsoleFixture,
-  type ConsoleUnderTest,
-  consoleOf,
-  LEADER,
-  NO_ROOM,
-  unscheduled,
-  waitingPod,
-} from '../fixture.ts';
+import { type ConsoleFixture, type ConsoleUnderTest, consoleOf, LEADER, NO_ROOM, waitingPod } from '../fixture.ts';
 import { type Listener, listen } from '../support.ts';
 
 const isReady = ({ event }: { readonly event: string }) => event === 'ready';
@@ -66,7 +58,7 @@ describe('the stream of the console', () => {
     const node = pageOf(listener.events).nodes.get('n1')!;
     const { shape, paint, padding, owners } = node;
     const cpusWith = (accepts: (slot: number) => boolean) =>
-      formatCpus([...paint.keys()].filter(accepts).map((slot) => shape!.slots[slot]!.cpu));
+      `${CpuSet.of([...paint.keys()].filter(accepts).map((slot) => shape!.slots[slot]!.cpu))}`;
     assert.deepEqual(owners, [['east/fw', 'compute', '1-2,9-10', 1]]);
     assert.deepEqual(node.resources, [['example.com/vf', 'NUMA 0: 3 of 4 free']]);
     const painted = [Paint.owner, Paint.reserved, Paint.polled].map((kind) => cpusWith((slot) => paint[slot] === kind));
@@ -282,7 +274,7 @@ describe('the stream of the console', () => {
     await start({ nodes: { n1: statusOf({ pinning }) } });
     deployment('plumbline-scheduler', 1);
     const pod = waitingPod('vm', 4);
-    const refused = unscheduled('0/3 nodes are available: 3 too few free CPUs.');
+    const refused = unschedulable('0/3 nodes are available: 3 too few free CPUs.');
     under.see(pod, refused);
     under.see(maskedPod({ namespace: 'east', name: 'masked', uid: 'm' }, '1:2', 'n1'), { phase: 'Running' });
     const pausedSince = { status: 'True', reason: 'PausedByUser', lastTransitionTime: new Date().toISOString() };

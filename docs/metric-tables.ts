@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { groupBy } from '../model/lists.ts';
@@ -7,7 +7,6 @@ import { JsonBodies } from '../runtime/json-bodies.ts';
 import { Registry, registerServerMetrics, unreadableGauge } from '../runtime/metrics.ts';
 import { createExtenderMetrics } from '../scheduler-plugin/telemetry/metrics.ts';
 import { createWebhookMetrics } from '../webhook/app.ts';
-import { withGeneratedPart } from './generate-reference.ts';
 
 /** A metric as its daemon's registry has it. */
 interface DescribedMetric {
@@ -17,9 +16,7 @@ interface DescribedMetric {
   readonly labelNames: readonly string[];
 }
 
-const DIRECTORY = import.meta.dirname;
-const PAGE = join(DIRECTORY, 'reference/metrics.md');
-const RULES = join(DIRECTORY, '../manifests/components/monitoring/rules.yaml');
+const RULES = join(import.meta.dirname, '../manifests/components/monitoring/rules.yaml');
 
 /** A server without callers. */
 const IDLE = {
@@ -61,15 +58,10 @@ export function metricsIn(expr: string): string[] {
   return [...new Set(names.map((name) => name.replace(/_(bucket|sum|count)$/, '')))];
 }
 
-/** The page, with its generated part replaced. */
-export function metricsPage(): string {
-  return withGeneratedPart(PAGE, readFileSync(PAGE, 'utf8'), 'docs:metrics', tables());
-}
-
 const meaningOf = ({ type, help, labelNames }: DescribedMetric) => [type, help, ...labelNames].join('\n');
 
 /** A table for each daemon, after one with what several daemons have, under the same or another name. */
-function tables(): string {
+export function metricTables(): string {
   const sections = Object.entries(describedMetrics());
   const everyMetric = sections.flatMap(([, metrics]) => metrics);
   const all = groupBy(everyMetric, meaningOf);
@@ -100,5 +92,3 @@ function table(title: string, groups: readonly (readonly DescribedMetric[])[]): 
   const head = ['| Metric | Description | Alerts |', '|-|-|-|'];
   return [`### ${title}`, '', ...head, ...groups.map(row), ''].join('\n');
 }
-
-if (process.argv[1] === import.meta.filename) writeFileSync(PAGE, metricsPage());
