@@ -181,6 +181,26 @@ export function assertOnline(host: Host, cpus: CpuSet, what: string): void {
   );
 }
 
+/** If all other cores have their threads at equal distances. Empty on a hybrid processor. */
+export function missingThreads({ cores, online }: Host): CpuSet {
+  const most = Math.max(...cores.map(({ size }) => size));
+  const distances = cores.filter(({ size }) => size === most).map((core) => [...core].map((id) => id - core.first!));
+  const [pattern = []] = distances;
+  if (distances.some((other) => other.join() !== pattern.join())) return CpuSet.EMPTY;
+  const missing = cores
+    .filter(({ size }) => size < most)
+    .map((core) => {
+      // The lowest place where the threads that are left fit the pattern; its other threads must not exist elsewhere.
+      const starts = pattern
+        .map((distance) => core.first! - distance)
+        .filter((start) => start >= 0)
+        .reverse();
+      const whole = starts.map((start) => CpuSet.of(pattern.map((distance) => start + distance)));
+      return whole.find((cpus) => core.isSubsetOf(cpus) && !cpus.minus(core).intersects(online))?.minus(core);
+    });
+  return missing.includes(undefined) ? CpuSet.EMPTY : unionOf(missing.filter((cpus) => cpus !== undefined));
+}
+
 /** The cores of which the CPUs include some threads, but not all. */
 export function splitCores(host: Host, cpus: CpuSet): CpuSet[] {
   return host.cores.filter((core) => core.intersects(cpus) && !core.isSubsetOf(cpus));

@@ -1,6 +1,6 @@
 import { ANNOTATED_THREADS_PER_CORE } from '../alignment.ts';
 import { CpuSet, unionOf } from '../cpu-set.ts';
-import { assertOnline, createHost, type Host, MAX_CELL_ID } from '../host.ts';
+import { assertOnline, createHost, type Host, MAX_CELL_ID, missingThreads } from '../host.ts';
 import type { HostReport, ReportedDevices } from '../kubelet/host-report.ts';
 import type { Kubelet, Unpredictable } from '../kubelet/kubelet.ts';
 import type { PodRequest } from '../kubelet/pod-request.ts';
@@ -107,7 +107,7 @@ export function preparedHost(report: HostReport, nearest = false): PlacementHost
     kubelet,
     state: 'unpredictable' in kubelet ? undefined : stateOfReport(kubelet, report),
     reserved,
-    offline: CpuSet.parse(report.offline ?? ''),
+    offline: report.offline === undefined ? missingThreads(host) : CpuSet.parse(report.offline),
     owned: unionOf(assignedCpus(report.assignments)),
     owners: new Set(report.assignments.map(({ podUID }) => podUID)),
     wholeCoresOnly: report.cpuManager.options?.['full-pcpus-only'] === 'true',

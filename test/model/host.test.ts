@@ -1,6 +1,13 @@
 import assert from 'node:assert/strict';
 import { CpuSet } from '../../model/cpu-set.ts';
-import { assertOnline, createHost, type HostDescription, isWholeCores, wholeCoresWithin } from '../../model/host.ts';
+import {
+  assertOnline,
+  createHost,
+  type HostDescription,
+  isWholeCores,
+  missingThreads,
+  wholeCoresWithin,
+} from '../../model/host.ts';
 import { describeSysfs, type SysfsCpu, type SysfsHost } from '../../model/host-sysfs.ts';
 import { describeHost } from '../support/describe-host.ts';
 import { leastProcessorTime } from '../support/processor-time.ts';
@@ -94,6 +101,17 @@ describe('the cores of a host', () => {
     assert.equal(isWholeCores(hybrid, set('0-2')), true);
     assert.equal(isWholeCores(hybrid, set('1-2')), false);
   });
+
+  const hostOf = (cores: readonly (readonly number[])[]) =>
+    createHost({ cells: cells([0, `${CpuSet.of(cores.flat())}`]), cores: cores.map((core) => core.join()) });
+  const regular = ids(4).map((id) => [id, id + 4]);
+  const rows: readonly [string, readonly (readonly number[])[], string][] = [
+    ['none of a regular host', regular, ''],
+    ['the second thread of the last core', [...regular.slice(0, 3), [3]], '7'],
+    ['none of a hybrid processor, whose small cores have one thread', [[0, 1], [2, 3], [4], [5]], ''],
+  ];
+  for (const [what, cores, expected] of rows)
+    it(`lack threads: ${what}`, () => assert.equal(`${missingThreads(hostOf(cores))}`, expected));
 });
 
 /** A host with one NUMA node whose CPUs have these sibling lists, by CPU id. */
