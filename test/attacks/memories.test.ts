@@ -265,8 +265,8 @@ class Scene {
         const { status } = (await client.get(QUOTA_PATH)) as Quota;
         return status?.hard !== undefined;
       });
-      const token = await plane.serviceAccountToken(TENANT, TENANT);
-      const tenant = createKubeClient(kubeconfigAccess(await plane.kubeconfig(TENANT, token)), 'attacker');
+      const kubeconfig = await plane.accountKubeconfig(TENANT, TENANT, TENANT);
+      const tenant = createKubeClient(kubeconfigAccess(kubeconfig), 'attacker');
       await until('the role edit', () => tenant.get(PODS));
       const scene = new Scene(installed, tenant, nodes);
       await scene.secondsToServe();

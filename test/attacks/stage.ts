@@ -1,8 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { request as httpRequest } from 'node:http';
-import { request as httpsRequest } from 'node:https';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
 import { demoMachine } from '../../cli/demo/vms.ts';
 import { createKubeClient } from '../../kube/api-transport.ts';
 import type { KubeClient } from '../../kube/client.ts';
@@ -13,6 +10,7 @@ import { DPU_WORKER, DPUS, SYSTEM, WORKER } from '../real/install/daemons-stage.
 import { install } from '../real/install/installation-stage.ts';
 import { type CreatedVmi, launcherFor, virtualMachineInstance } from '../real/webhook/objects-fixture.ts';
 import { buildOnce } from '../support/bundles.ts';
+import { httpCall } from '../support/http-call.ts';
 import { assetDirectories } from '../support/parts.ts';
 import { processorWaitMs } from '../support/processor-time.ts';
 import { until } from '../support/until.ts';
@@ -133,7 +131,7 @@ async function onRealApiServer(): Promise<Stage> {
       honest: WORKER,
       rogue: DPU_WORKER,
       truth: await until('the report of the honest node', () => read(WORKER)),
-      as: async (attacker) => clients.open(plane.kubeconfig(`attacker-${++attackers}`, await tokenOf(plane, attacker))),
+      as: (attacker) => clients.open(kubeconfigOf(plane, attacker, `attacker-${++attackers}`)),
       async serve() {
         const name = `innocent-${++count}`;
         const vmis = '/apis/kubevirt.io/v1/namespaces/tenant/virtualmachineinstances';
@@ -267,21 +265,17 @@ const TENANT = [
 
 type Plane = Awaited<ReturnType<typeof install>>['plane'];
 
-async function tokenOf(plane: Plane, attacker: Attacker): Promise<string> {
+async function kubeconfigOf(plane: Plane, attacker: Attacker, file: string): Promise<string> {
   switch (attacker.kind) {
-    case 'node': {
-      const pod = (await plane.client.get(`/api/v1/namespaces/${SYSTEM}/pods/agent-${attacker.node}`)) as {
-        metadata: { name: string; uid: string };
-      };
-      return plane.serviceAccountToken(SYSTEM, 'plumbline-node-agent', pod.metadata);
-    }
+    case 'node':
+      return plane.accountKubeconfig(file, SYSTEM, 'plumbline-node-agent', `agent-${attacker.node}`);
     case 'dpu': {
       const metadata = { name: attacker.node, namespace: DPUS };
       await plane.create({ apiVersion: 'v1', kind: 'ServiceAccount', metadata });
-      return plane.serviceAccountToken(DPUS, attacker.node);
+      return plane.accountKubeconfig(file, DPUS, attacker.node);
     }
     case 'tenant':
-      return plane.serviceAccountToken(MALLORY, 'mallory');
+      return plane.accountKubeconfig(file, MALLORY, 'mallory');
   }
 }
 
@@ -289,22 +283,8 @@ async function tokenOf(plane: Plane, attacker: Attacker): Promise<string> {
 export const servesTls = ({ name }: Victim) => name.startsWith('webhook');
 
 /** The answer of a daemon to one POST on a connection of its own. */
-export function postTo(
-  victim: Victim,
-  path: string,
-  body: string | Buffer,
-): Promise<{ readonly status: number; readonly text: string }> {
-  return new Promise((resolve, reject) => {
-    const { port } = victim;
-    const to = { host: '127.0.0.1', port, path, method: 'POST', rejectUnauthorized: false, agent: false as const };
-    const headers = { 'content-length': Buffer.byteLength(body), 'content-type': 'application/json' };
-    const request = servesTls(victim) ? httpsRequest : httpRequest;
-    const call = request({ ...to, headers }, (response) => {
-      text(response).then((answer) => resolve({ status: response.statusCode ?? 0, text: answer }), reject);
-    });
-    call.on('error', reject).end(body);
-  });
-}
+export const postTo = (victim: Victim, path: string, body: string) =>
+  httpCall({ port: victim.port, path, body, ...(servesTls(victim) && { trust: 'any' }) });
 
 /** Milliseconds of CPU time of a process. */
 export function processorMs({ pid }: Victim): number {

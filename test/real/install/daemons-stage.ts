@@ -107,13 +107,12 @@ export function starter({ plane, objects, images, directory, nodes, ovs, undo }:
   };
   const webhookArgs = async (): Promise<string[]> => {
     const name = 'plumbline-webhook';
-    const token = await plane.serviceAccountToken(SYSTEM, name);
     const { certFile, keyFile } = await secret(name);
     return [
       ...shipped(workload(objects, name)),
       ...['--host', '127.0.0.1', '--port', String(await freePort()), ...LOCAL],
       ...['--cert-file', certFile, '--key-file', keyFile],
-      ...['--kubeconfig', await plane.kubeconfig('webhook', token)],
+      ...['--kubeconfig', await plane.accountKubeconfig('webhook', SYSTEM, name)],
     ];
   };
   return {
@@ -121,32 +120,33 @@ export function starter({ plane, objects, images, directory, nodes, ovs, undo }:
     async startSidecar(hostName: string) {
       const { spec } = workload(objects, 'plumbline-scheduler');
       const [extender] = spec.template.spec.initContainers ?? [];
-      const token = await plane.serviceAccountToken(SYSTEM, 'plumbline-scheduler');
       return start('scheduler-plugin', [
         ...(extender?.args ?? []),
         ...['--port', String(await freePort()), ...LOCAL, '--pod-name', hostName],
-        ...['--kubeconfig', await plane.kubeconfig(`extender-${hostName}`, token)],
+        ...['--kubeconfig', await plane.accountKubeconfig(`extender-${hostName}`, SYSTEM, 'plumbline-scheduler')],
       ]);
     },
     async startConsole() {
       const [container] = workload(objects, 'plumbline-console').spec.template.spec.containers;
-      const token = await plane.serviceAccountToken(SYSTEM, 'plumbline-console');
+      const kubeconfig = await plane.accountKubeconfig('console', SYSTEM, 'plumbline-console');
       return start('console', [
         ...(container?.args ?? []),
-        ...['--address', '127.0.0.1:0', ...LOCAL, '--kubeconfig', await plane.kubeconfig('console', token)],
+        ...['--address', '127.0.0.1:0', ...LOCAL, '--kubeconfig', kubeconfig],
       ]);
     },
     async startAgent(name: string, ...more: readonly string[]) {
       const node = nodes.get(name);
-      const pod = (await plane.client.get(`/api/v1/namespaces/${SYSTEM}/pods/agent-${name}`)) as {
-        metadata: { name: string; uid: string };
-      };
-      const token = await plane.serviceAccountToken(SYSTEM, 'plumbline-node-agent', pod.metadata);
+      const pod = `agent-${name}`;
       const networkMap = join(directory, name, 'networks.yaml');
       writeFileSync(networkMap, 'physnets: { physnet0: { numaNodes: [0] } }\n');
       return start('node-agent', [
         ...shipped(agentOf(objects, name)),
-        ...['--node-name', name, '--kubeconfig', await plane.kubeconfig(`agent-${name}`, token)],
+        ...[
+          '--node-name',
+          name,
+          '--kubeconfig',
+          await plane.accountKubeconfig(pod, SYSTEM, 'plumbline-node-agent', pod),
+        ],
         ...['--host-root', node?.hostRoot ?? '', '--kubelet-endpoint', node?.endpoint ?? ''],
         ...['--network-map', networkMap],
         ...LOCAL,

@@ -84,8 +84,7 @@ export async function install() {
       async startPair(hostName: string): Promise<SchedulerPair> {
         const extender = await daemons.startSidecar(hostName);
         const configuration = await sidecarConfiguration(root, (await extender.ports()).port);
-        const token = await plane.serviceAccountToken(SYSTEM, 'plumbline-scheduler');
-        const kubeconfig = await plane.kubeconfig(`scheduler-${hostName}`, token);
+        const kubeconfig = await plane.accountKubeconfig(`scheduler-${hostName}`, SYSTEM, 'plumbline-scheduler');
         const backoff = { podInitialBackoffSeconds: 1, podMaxBackoffSeconds: 2 };
         const scheduler = await plane.startScheduler({ ...configuration, ...backoff }, { kubeconfig, hostName });
         return { extender, scheduler };

@@ -163,8 +163,7 @@ export async function startStage({ way = 'sidecar', apiServerArgs = [] }: StageO
     async startPair(hostName: string): Promise<Pair> {
       const extender = await start({ args: shippedArgs(way), hostName });
       const configuration = await configurationAt(way, extender.port);
-      const ownAccount = async () =>
-        plane.kubeconfig(hostName, await plane.serviceAccountToken(SYSTEM, ACCOUNTS.sidecar));
+      const ownAccount = () => plane.accountKubeconfig(hostName, SYSTEM, ACCOUNTS.sidecar);
       const identity = { kubeconfig: way === 'sidecar' ? await ownAccount() : plane.adminKubeconfig, hostName };
       return { extender, scheduler: await plane.startScheduler({ ...configuration, ...BACKOFF }, identity) };
     },

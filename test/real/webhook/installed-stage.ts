@@ -53,12 +53,11 @@ export async function startWebhook(plane: ControlPlane, pair: { cert: string; ke
   const [certFile, keyFile] = [file('webhook.crt'), file('webhook.key')];
   await writeFile(certFile, pair.cert);
   await writeFile(keyFile, pair.key, { mode: 0o600 });
-  const token = await plane.serviceAccountToken(SYSTEM, 'plumbline-webhook');
   const [port, probePort] = [await freePort(), await freePort()];
   const config = parseWebhookConfig([
     ...['--host', '127.0.0.1', '--port', String(port), '--probe-host', '127.0.0.1', '--probe-port', String(probePort)],
     ...['--cert-file', certFile, '--key-file', keyFile],
-    ...['--kubeconfig', await plane.kubeconfig('webhook', token)],
+    ...['--kubeconfig', await plane.accountKubeconfig('webhook', SYSTEM, WEBHOOK)],
   ]);
   const daemon = await createWebhook(config, parseConfiguredContext(undefined), silent);
   await daemon.start();
