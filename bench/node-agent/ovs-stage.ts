@@ -9,6 +9,7 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import { createAffinity } from '../../native/affinity.ts';
 import { procThreads } from '../../node-agent/processes/proc.ts';
 import { FakeKubelet } from '../../test/node-agent/kubelet-stand-in.ts';
+import { endChild } from '../../test/support/children.ts';
 import { eventually } from '../../test/support/eventually.ts';
 import { shippedNodeOptions } from '../../test/support/shipped.ts';
 import { compile } from '../support/c-program.ts';
@@ -124,11 +125,7 @@ function reactor(child: ChildProcess, listen: (tell: (at: bigint) => void) => vo
       new Promise((resolve) => {
         onNotice = resolve;
       }),
-    async stop() {
-      const ended = once(child, 'exit');
-      child.kill('SIGKILL');
-      await ended;
-    },
+    stop: async () => void (await endChild(child, 'SIGKILL')),
   };
 }
 

@@ -5,19 +5,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { KubeClient } from '../../kube/client.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { createRandom, type Random } from '../lab/random.ts';
+import { readMetric } from '../support/daemon-metrics.ts';
 import { skipFor } from '../support/parts.ts';
 import { until } from '../support/until.ts';
-import {
-  GATE,
-  longestDelay,
-  MERGE,
-  metricOf,
-  peakMiB,
-  processorMs,
-  type Stage,
-  startStage,
-  TOPOLOGIES,
-} from './stage.ts';
+import { GATE, longestDelay, MERGE, peakMiB, processorMs, type Stage, startStage, TOPOLOGIES } from './stage.ts';
 
 /** Random reports between two checks of the event loops. */
 const BATCH = 50;
@@ -52,7 +43,8 @@ describe('attacks by a compromised node', function () {
     const object = topologyOf({}, { ...stage.truth, assignments: [], conditions: [], ...lie });
     await rogue.patch(`${TOPOLOGIES}/${stage.rogue}/status`, 'application/apply-patch+yaml', object, APPLY);
   };
-  const quarantined = async () => (await metricOf(stage.extender, 'plumbline_extender_quarantined_reports')) === 1;
+  const quarantined = async () =>
+    (await readMetric(stage.extender.probePort, 'plumbline_extender_quarantined_reports')) === 1;
   const quarter = (n: number) => [{ id: 0, cpus: `0-${n - 1}` }];
 
   const lies: [string, Record<string, unknown>][] = [

@@ -10,6 +10,7 @@ import { DPU_WORKER, DPUS, SYSTEM, WORKER } from '../real/install/daemons-stage.
 import { install } from '../real/install/installation-stage.ts';
 import { type CreatedVmi, launcherFor, virtualMachineInstance } from '../real/webhook/objects-fixture.ts';
 import { buildOnce } from '../support/bundles.ts';
+import { readMetric } from '../support/daemon-metrics.ts';
 import { httpCall } from '../support/http-call.ts';
 import { assetDirectories } from '../support/parts.ts';
 import { processorWaitMs } from '../support/processor-time.ts';
@@ -300,12 +301,6 @@ export function peakMiB({ pid }: Victim): number {
   return Number(/^VmHWM:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
 }
 
-/** The value of a metric without labels. */
-export async function metricOf({ probePort }: Victim, name: string): Promise<number> {
-  const metrics = await (await fetch(`http://127.0.0.1:${probePort}/metrics`)).text();
-  return Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(metrics)?.[1] ?? Number.NaN);
-}
-
 /** By process: what its thread had waited for a processor at the last call. */
 const waited = new Map<number, number>();
 
@@ -314,7 +309,7 @@ const waited = new Map<number, number>();
  * for a processor since then: that is other processes' work.
  */
 export async function longestDelay(victim: Victim): Promise<number> {
-  const longest = (await metricOf(victim, 'nodejs_eventloop_lag_max_seconds')) * 1000;
+  const longest = (await readMetric(victim.probePort, 'nodejs_eventloop_lag_max_seconds')) * 1000;
   const now = processorWaitMs(victim.pid);
   const before = waited.get(victim.pid) ?? now;
   waited.set(victim.pid, now);

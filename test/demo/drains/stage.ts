@@ -28,6 +28,7 @@ import {
 import { ApiError } from '../../../sandbox/api-server/errors.ts';
 import { at, type KubeObject, type KubePod } from '../../../sandbox/objects.ts';
 import { dist, root } from '../../support/bundles.ts';
+import { readMetric } from '../../support/daemon-metrics.ts';
 import { until } from '../../support/until.ts';
 import { PHYSNETS } from './cluster-fixture.ts';
 
@@ -97,8 +98,7 @@ export async function startDrainStage(nodes: readonly DemoNode[]) {
   /** Reservations end after the reports have the pods. While one is unbound, the extender chooses between fewer nodes. */
   const hasNoReservations = async () => {
     const { probePort } = await installed.schedulerPlugin.ports();
-    const metrics = await (await fetch(`http://127.0.0.1:${probePort}/metrics`)).text();
-    return /^plumbline_extender_reservations\{kind="unbound"\} 0$/m.test(metrics);
+    return (await readMetric(probePort, 'plumbline_extender_reservations', { kind: 'unbound' })) === 0;
   };
   const settle = () => until('the reports are current', async () => areReportsCurrent() && (await hasNoReservations()));
 

@@ -5,14 +5,14 @@ import { type ClusterOptions, createEmbeddedCluster, type DemoCluster } from '..
 import { openVswitch, type SwitchProcesses, threadCpus } from '../../../cli/demo/open-vswitch.ts';
 import { until } from '../../../cli/demo/until.ts';
 import { localnet } from '../../../cli/demo/vms.ts';
-import { NAMESPACE as SYSTEM, WEBHOOK, WEBHOOK_REQUIRED } from '../../../model/names.ts';
 import {
   NAMESPACES,
   NETWORK_ATTACHMENT_DEFINITIONS,
   NODES as NODE_TYPE,
 } from '../../../sandbox/api-server/built-in-types.ts';
 import { startRealOvs } from '../../node-agent/ovs-stage.ts';
-import { createRealCluster, type RealCluster } from '../../real/demo/real-cluster-stage.ts';
+import { createRealCluster } from '../../real/demo/real-cluster-stage.ts';
+import { switchOn } from '../../real/webhook/installed-stage.ts';
 import { dist, root } from '../../support/bundles.ts';
 import { isInstalled } from '../../support/parts.ts';
 import { startObserver } from '../observer/observer.ts';
@@ -61,8 +61,7 @@ export async function startWorld(ground: Ground, options: WorldOptions = {}) {
     await cluster.prepare();
     const ovs = await switchOf(directory, options);
     stops.push(() => ovs.stop());
-    const server = await serverOf(await cluster.kubeconfig({ kind: 'admin' }));
-    const gate = await startApiGate(server.url, server.ca);
+    const gate = await startApiGate(await serverOf(await cluster.kubeconfig({ kind: 'admin' })));
     stops.push(() => gate.stop());
     const daemons = await startDaemons({
       cluster,
@@ -75,7 +74,8 @@ export async function startWorld(ground: Ground, options: WorldOptions = {}) {
     });
     stops.push(() => daemons.stop());
     await daemons.ready(READY);
-    if (real !== undefined && from !== dist) await switchWebhooksOn(real);
+    // As in a cluster with a release in which the webhook did not switch itself on.
+    if (real !== undefined && from !== dist) await switchOn(real.plane);
     await cluster.wire(daemons.ports);
     await cluster.called?.();
     await advertised(cluster);
@@ -98,13 +98,6 @@ export async function startWorld(ground: Ground, options: WorldOptions = {}) {
     await stop(true);
     throw new Error(`the cluster did not come up (${directory}): ${String(error)}`, { cause: error });
   }
-}
-
-/** As in a cluster with a release in which the webhook did not switch itself on. */
-async function switchWebhooksOn({ plane }: RealCluster): Promise<void> {
-  const path = `/apis/rbac.authorization.k8s.io/v1/namespaces/${SYSTEM}/rolebindings/${WEBHOOK_REQUIRED}`;
-  const subjects = [{ kind: 'ServiceAccount', name: WEBHOOK, namespace: SYSTEM }];
-  await plane.client.patch(path, 'application/merge-patch+json', { subjects });
 }
 
 async function createSurroundings({ client }: DemoCluster): Promise<void> {
