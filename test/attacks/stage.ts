@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { demoMachine } from '../../cli/demo/vms.ts';
 import { createKubeClient } from '../../kube/api-transport.ts';
@@ -8,11 +8,11 @@ import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { startWorld } from '../faults/world/world.ts';
 import { DPU_WORKER, DPUS, SYSTEM, WORKER } from '../real/install/daemons-stage.ts';
 import { install } from '../real/install/installation-stage.ts';
-import { type CreatedVmi, launcherFor, virtualMachineInstance } from '../real/webhook/objects-fixture.ts';
+import { type CreatedPod, cpusOf, sceneOf, WHOLE_CORES } from '../real/webhook/objects-fixture.ts';
 import { buildOnce } from '../support/bundles.ts';
 import { readMetric } from '../support/daemon-metrics.ts';
 import { httpCall } from '../support/http-call.ts';
-import { assetDirectories } from '../support/parts.ts';
+import { isInstalled } from '../support/parts.ts';
 import { processorWaitMs } from '../support/processor-time.ts';
 import { until } from '../support/until.ts';
 import { vmiOwner } from '../support/vmi-owner.ts';
@@ -83,12 +83,8 @@ export const MERGE = 'application/merge-patch+json';
 export const TOPOLOGIES = '/apis/plumbline.dev/v1alpha1/nodetopologies';
 export const MALLORY = 'mallory';
 
-function isReal(): boolean {
-  return assetDirectories().some((directory) => existsSync(join(directory, 'kube-apiserver')));
-}
-
 export function startStage(): Promise<Stage> {
-  return isReal() ? onRealApiServer() : onSandbox();
+  return isInstalled('controlPlane') ? onRealApiServer() : onSandbox();
 }
 
 /** Clients of the attackers, which end with the stage. */
@@ -135,18 +131,13 @@ async function onRealApiServer(): Promise<Stage> {
       as: (attacker) => clients.open(kubeconfigOf(plane, attacker, `attacker-${++attackers}`)),
       async serve() {
         const name = `innocent-${++count}`;
-        const vmis = '/apis/kubevirt.io/v1/namespaces/tenant/virtualmachineinstances';
-        const annotations = { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' };
-        const object = virtualMachineInstance(name, { annotations, cpu: { cores: 2, threads: 2 } });
-        const vmi = (await plane.client.create(vmis, object)) as CreatedVmi;
-        const launcher = launcherFor(vmi, { cpu: '5', more: { 'devices.kubevirt.io/kvm': '1' } });
-        const pods = '/api/v1/namespaces/tenant/pods';
-        const pod = (await plane.client.create(pods, launcher)) as Launcher;
+        const pod = await sceneOf(plane.client).launcher(name, WHOLE_CORES);
         try {
           await untilServed(plane.client, pod, '6');
         } finally {
-          await plane.client.delete(`${pods}/${pod.metadata.name}`, { body: { gracePeriodSeconds: 0 } });
-          await plane.client.delete(`${vmis}/${name}`);
+          const grace = { body: { gracePeriodSeconds: 0 } };
+          await plane.client.delete(`/api/v1/namespaces/tenant/pods/${pod.metadata.name}`, grace);
+          await plane.client.delete(`/apis/kubevirt.io/v1/namespaces/tenant/virtualmachineinstances/${name}`);
         }
       },
       async stop() {
@@ -200,8 +191,8 @@ async function onSandbox(): Promise<Stage> {
       await admin.create(vms, demoMachine({ name, annotated: true }));
       try {
         const pod = await until(`the launcher of ${name}`, async () => {
-          const { items } = (await admin.get('/api/v1/namespaces/demo/pods')) as { items: Launcher[] };
-          return items.find(({ metadata }) => metadata.ownerReferences?.some((owner) => owner.name === name));
+          const { items } = (await admin.get('/api/v1/namespaces/demo/pods')) as { items: CreatedPod[] };
+          return items.find(({ metadata }) => metadata.name.startsWith(`virt-launcher-${name}-`));
         });
         await untilServed(admin, pod, '10');
       } finally {
@@ -217,27 +208,14 @@ async function onSandbox(): Promise<Stage> {
   return stage;
 }
 
-interface Launcher {
-  readonly metadata: {
-    readonly name: string;
-    readonly namespace: string;
-    readonly ownerReferences?: readonly { readonly name: string }[];
-  };
-  readonly spec: {
-    readonly nodeName?: string;
-    readonly containers: readonly { readonly name: string; readonly resources: { readonly limits: Amounts } }[];
-  };
-}
-type Amounts = Readonly<Record<string, string>>;
-
 /** Until a launcher is bound, which must be padded to these CPUs. */
-async function untilServed(client: KubeClient, { metadata, spec }: Launcher, cpus: string): Promise<void> {
-  const { name, namespace } = metadata;
-  const limit = spec.containers.find((container) => container.name === 'compute')?.resources.limits['cpu'];
+async function untilServed(client: KubeClient, pod: CreatedPod, cpus: string): Promise<void> {
+  const { name, namespace } = pod.metadata;
+  const [limit] = cpusOf(pod);
   if (limit !== cpus) throw new Error(`${name} has ${limit} CPUs: expected ${cpus}, as before the attack`);
   await until(`${name} to be bound`, async () => {
-    const pod = (await client.get(`/api/v1/namespaces/${namespace}/pods/${name}`)) as Launcher;
-    return pod.spec.nodeName;
+    const { spec } = (await client.get(`/api/v1/namespaces/${namespace}/pods/${name}`)) as CreatedPod;
+    return spec.nodeName;
   });
 }
 

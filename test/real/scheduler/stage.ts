@@ -228,6 +228,13 @@ function createLeader(client: KubeClient) {
   };
 }
 
+export async function nodeCondition(client: KubeClient, node: string, wanted: string) {
+  const { status } = (await client.get(`/api/v1/nodes/${node}`)) as {
+    status: { conditions?: { type: string; status: string; reason: string }[] };
+  };
+  return status.conditions?.find(({ type }) => type === wanted);
+}
+
 /** A report as the node's agent would write it, new or changed. */
 export async function report(client: KubeClient, name: string, status: NodeTopologyStatus): Promise<void> {
   const path = '/apis/plumbline.dev/v1alpha1/nodetopologies';
