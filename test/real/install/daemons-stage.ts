@@ -7,6 +7,7 @@ import { addSwitch } from '../../../cli/demo/plumbline.ts';
 import { root } from '../../support/bundles.ts';
 import { freePort } from '../../support/processes.ts';
 import { shippedNodeOptions } from '../../support/shipped.ts';
+import type { Undo } from '../../support/stage.ts';
 import type { ControlPlane, KubernetesObject } from '../control-plane-stage.ts';
 import type { NodeStandIn } from './node-stand-in.ts';
 import { objectsOf, render } from './rendered-fixture.ts';
@@ -64,7 +65,7 @@ export interface Starting {
   readonly directory: string;
   readonly nodes: ReadonlyMap<string, NodeStandIn>;
   readonly ovs: SwitchProcesses;
-  readonly undo: (() => Promise<unknown>)[];
+  readonly undo: Undo;
 }
 
 const LOCAL = ['--probe-host', '127.0.0.1', '--probe-port', '0'];
@@ -82,7 +83,7 @@ export function starter({ plane, objects, images, directory, nodes, ovs, undo }:
       directory,
       env: { ...shippedNodeOptions(image as Parameters<typeof shippedNodeOptions>[0]), ...settingsOf(image) },
     });
-    undo.push(() => daemon.stop());
+    undo(() => daemon.stop());
     await daemon.ports();
     return daemon;
   };
