@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { root } from '../support/bundles.ts';
+import { filesOfCheckout } from '../support/checkout.ts';
 import { eventually } from '../support/eventually.ts';
 import { tempDirectories } from '../support/files.ts';
 import { type GuideBlock, readBlocks } from '../support/guide-blocks.ts';
 import { needs, skipWithout } from '../support/parts.ts';
+import type { Ran } from '../support/run-program.ts';
 
 const CONNECT = 'docs/tasks/connect-networks.md';
 
@@ -24,22 +26,12 @@ const REPLACED: readonly (readonly [RegExp, string])[] = [
 
 const replaced = (line: string) => REPLACED.reduce((text, [pattern, by]) => text.replace(pattern, by), line);
 
-/** Puts the files into a folder that a clone of this checkout would have, those not committed yet among them. */
 function clone(folder: string): void {
-  const listed = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], { cwd: root });
-  for (const file of listed
-    .toString()
-    .split('\0')
-    .filter((name) => name !== '' && existsSync(join(root, name)))) {
+  for (const file of filesOfCheckout()) {
     mkdirSync(dirname(join(folder, file)), { recursive: true });
     cpSync(join(root, file), join(folder, file), { verbatimSymlinks: true });
   }
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
-}
-
-interface Ran {
-  readonly status: number;
-  readonly output: string;
 }
 
 /** A shell that a reader types into: what one line exports is there for the next. */

@@ -1,6 +1,7 @@
-import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { root } from '../support/bundles.ts';
+import { filesOfCheckout } from '../support/checkout.ts';
 import { RULES, type Tree } from './check.ts';
 
 /** Files that still break a rule. The list may only shrink: `npm run lint` asks to remove a line whose file follows the rule. */
@@ -35,13 +36,8 @@ const REMAINING: Readonly<Record<keyof typeof RULES, readonly string[]>> = {
  * Part of `npm run lint`: prints each file that is not where CONTRIBUTING.md says, and exits with 1. Files of REMAINING may
  * break their rule until they follow it; then their lines must go.
  */
-const ROOT = join(import.meta.dirname, '../..');
-const listed = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], { cwd: ROOT });
-const files = listed.toString().split('\0');
 const tree: Tree = new Map(
-  files
-    .filter((file) => file !== '' && existsSync(join(ROOT, file)))
-    .map((file) => [file, /\.(?:ts|tsx|cjs)$/.test(file) ? readFileSync(join(ROOT, file), 'utf8') : '']),
+  filesOfCheckout().map((file) => [file, /\.(?:ts|tsx|cjs)$/.test(file) ? readFileSync(join(root, file), 'utf8') : '']),
 );
 const messages = (Object.keys(RULES) as (keyof typeof RULES)[]).flatMap((rule) => {
   const faults = RULES[rule](tree);

@@ -1,7 +1,8 @@
-import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
 import { parse } from '@babel/parser';
+import { root } from '../support/bundles.ts';
+import { filesOfCheckout } from '../support/checkout.ts';
 import { MAX_SENTENCE_WORDS, PATTERNS, type StyleRule, WORDS } from './words.ts';
 
 export interface StyleFault {
@@ -77,26 +78,14 @@ function faultsOfSource(file: string, source: string): StyleFault[] {
   ];
 }
 
-export function faultsIn(root: string): StyleFault[] {
-  const listed = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], { cwd: root });
-  const files = listed
-    .toString()
-    .split('\0')
-    .filter((file) => file !== '' && !SKIPPED.some((skipped) => file.includes(skipped)));
+export function faultsOfCheckout(): StyleFault[] {
+  const files = filesOfCheckout().filter((file) => !SKIPPED.some((skipped) => file.includes(skipped)));
   return files.flatMap((file) => {
     const extension = extname(file);
     if (!['.md', '.ts', '.tsx', '.yaml', '.sh'].includes(extension)) return [];
-    const text = readIfThere(join(root, file));
+    const text = readFileSync(join(root, file), 'utf8');
     return extension === '.md' ? faultsOfPage(file, text) : faultsOfSource(file, text);
   });
-}
-
-function readIfThere(path: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch {
-    return '';
-  }
 }
 
 /** A piece of text that a person reads, with the line it begins on, from 1. */
