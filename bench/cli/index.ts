@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { VIRTUAL_MACHINE_INSTANCES } from '../../sandbox/api-server/built-in-types.ts';
 import type { JsonRecord } from '../../sandbox/objects.ts';
 import { createFixtureCluster, type FixtureCluster } from '../../test/cli/cluster-fixture.ts';
+import { vmiOwner } from '../../test/support/vmi-owner.ts';
 import { bundle } from '../support/process.ts';
 import { type BenchResult, paced, summary } from '../support/timing.ts';
 
@@ -133,7 +134,7 @@ async function fillForDrain(cluster: FixtureCluster): Promise<void> {
       cpus: 4,
       node: DRAINED,
       labels: { 'kubevirt.io': 'virt-launcher', 'kubevirt.io/created-by': uid },
-      ownerReferences: [{ apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstance', name, uid, controller: true }],
+      ownerReferences: [vmiOwner(name, uid)],
       status: { phase: 'Running' },
     });
   }

@@ -12,6 +12,7 @@ import { procThreads } from '../../node-agent/processes/proc.ts';
 import { createAgentMetrics } from '../../node-agent/telemetry/metrics.ts';
 import { Registry } from '../../runtime/metrics.ts';
 import { createStage } from '../../test/node-agent/interrupts/stage.ts';
+import { endChild } from '../../test/support/children.ts';
 import { compile } from '../support/c-program.ts';
 import type { BenchSettings } from '../support/settings.ts';
 import { type BenchResult, median, paced, summary } from '../support/timing.ts';
@@ -58,9 +59,7 @@ async function createBridge() {
     sysfs,
     steer: (cpus: CpuSet) => writeFileSync(join(sysfs, 'class/net/port0/queues/rx-0/rps_cpus'), mask(cpus)),
     async remove() {
-      const ended = once(generator, 'exit');
-      generator.kill('SIGKILL');
-      await ended;
+      await endChild(generator, 'SIGKILL');
       run('umount', sysfs);
       flood.remove();
       rmSync(directory, { recursive: true });

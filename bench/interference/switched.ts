@@ -1,9 +1,9 @@
 import { execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startMonitoredOvs } from '../../test/node-agent/ovs-affinity/monitored-ovs-stage.ts';
+import { endChild } from '../../test/support/children.ts';
 import { eventually } from '../../test/support/eventually.ts';
 import { compile } from '../support/c-program.ts';
 
@@ -25,11 +25,7 @@ export async function startSwitched() {
   const args = ['--net', flood.path, sender.peer, String(PACKETS)];
   const generator = spawn('unshare', args, { stdio: 'ignore' });
   const stop = async () => {
-    if (generator.exitCode === null && generator.signalCode === null) {
-      const ended = once(generator, 'exit');
-      generator.kill('SIGKILL');
-      await ended;
-    }
+    await endChild(generator, 'SIGKILL');
     await ovs.stop();
     // The kernel removes a pair with its namespace; a pair that never moved there is removed here.
     for (const { port } of names) tryRun('ip', 'link', 'delete', port);

@@ -4,11 +4,12 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { build } from 'esbuild';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createAffinity } from '../../native/affinity.ts';
 import { procThreads } from '../../node-agent/processes/proc.ts';
 import { FakeKubelet } from '../../test/node-agent/kubelet-stand-in.ts';
+import { bundleProgram } from '../../test/support/bundle-program.ts';
+import { endChild } from '../../test/support/children.ts';
 import { eventually } from '../../test/support/eventually.ts';
 import { shippedNodeOptions } from '../../test/support/shipped.ts';
 import { compile } from '../support/c-program.ts';
@@ -85,17 +86,8 @@ export async function createOvsScene(daemons: OvsDaemons) {
 
 /** Runs a program in the same way as the agent: bundled in one file, with the heap limit of the shipped manifest. */
 async function script(file: string, directory: string): Promise<Reactor> {
-  const outfile = join(directory, `${basename(file, '.ts')}.cjs`);
-  await build({
-    entryPoints: [join(root, file)],
-    outfile,
-    bundle: true,
-    platform: 'node',
-    target: 'node20',
-    format: 'cjs',
-    external: ['koffi'],
+  const outfile = await bundleProgram(file, join(directory, `${basename(file, '.ts')}.cjs`), {
     define: { 'import.meta.url': JSON.stringify(pathToFileURL(join(root, file))) },
-    logLevel: 'warning',
   });
   const env = { ...process.env, NODE_PATH: join(root, 'node_modules'), ...shippedNodeOptions('node-agent') };
   const stdio: StdioOptions = ['ignore', 'ignore', 'ignore', 'ipc'];
@@ -124,11 +116,7 @@ function reactor(child: ChildProcess, listen: (tell: (at: bigint) => void) => vo
       new Promise((resolve) => {
         onNotice = resolve;
       }),
-    async stop() {
-      const ended = once(child, 'exit');
-      child.kill('SIGKILL');
-      await ended;
-    },
+    stop: async () => void (await endChild(child, 'SIGKILL')),
   };
 }
 

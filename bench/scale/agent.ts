@@ -1,10 +1,7 @@
-import { writeFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
-import { kubeconfigAccess } from '../../kube/kubeconfig.ts';
-import { kubeconfig as kubeconfigText } from '../../sandbox/cluster/identities.ts';
+import { type ApiGate, redirect, serverOf, startApiGate } from '../../test/faults/world/api-gate.ts';
 import { replaceCheckpoint, startAgentProcess } from '../node-agent/agent-process.ts';
 import { cpuSecondsOf, memoryOf } from '../support/process.ts';
-import { type CountingApi, startCountingApi } from './counting-api.ts';
 
 /** Seconds after the start, in which V8 compiles, collects and releases memory. */
 const REST = 75;
@@ -28,14 +25,11 @@ export interface AgentCost {
 }
 
 export async function measureAgent(): Promise<AgentCost> {
-  let api: CountingApi | undefined;
+  let api: ApiGate | undefined;
   const agent = await startAgentProcess({
     async through(path) {
-      const { server, token, requestOptions } = kubeconfigAccess(path);
-      api = await startCountingApi({ url: server, ca: String((await requestOptions()).ca) });
-      const counted = `${path}.counted`;
-      await writeFile(counted, kubeconfigText({ server: api.url, ca: api.ca, token: token() ?? '' }));
-      return counted;
+      api = await startApiGate(await serverOf(path));
+      return redirect(path, api);
     },
   });
   try {

@@ -1,22 +1,20 @@
-import { execFileSync } from 'node:child_process';
 import { mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { parseAllDocuments } from 'yaml';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import { kubeconfig as kubeconfigText } from '../../sandbox/cluster/identities.ts';
+import { type ApiGate, startApiGate } from '../../test/faults/world/api-gate.ts';
 import type { KubernetesObject } from '../../test/real/control-plane-stage.ts';
+import { objectsOf, render } from '../../test/real/install/rendered-fixture.ts';
 import { inParallel, type Replica, type Stage, startStage } from '../../test/real/scheduler/stage.ts';
 import { FOREIGN_DEFINITIONS } from '../../test/real/webhook/crds-fixture.ts';
-import { pathOf } from '../../test/support/parts.ts';
 import { shippedNodeOptions } from '../../test/support/shipped.ts';
 import { until } from '../../test/support/until.ts';
 import { nodeName, nodeStatus } from '../scheduler-plugin/nodes.ts';
 import { requireReports, untilQuiet } from '../scheduler-plugin/schedule.ts';
-import { bundle, cpuSecondsOf, memoryOf, type Running, root, run } from '../support/process.ts';
+import { bundle, cpuSecondsOf, memoryOf, type Running, run } from '../support/process.ts';
 import { LAUNCHER_NAD, launcherVmi, openReviewLoad, reviewBody, untilReady } from '../webhook/reviews.ts';
-import { type CountingApi, startCountingApi } from './counting-api.ts';
 import { type ChooseNode, createTraffic, NAMESPACE, offeredByDefault, openScheduling } from './traffic.ts';
 
 const SYSTEM = 'plumbline-system';
@@ -61,13 +59,13 @@ type Daemon = 'webhook' | 'extender';
 
 interface Measured {
   readonly pid: number;
-  readonly api: CountingApi;
+  readonly api: ApiGate;
 }
 
 /** Cost of the webhook and the extender with a real API server and a number of nodes. */
 export async function measureDaemons(nodes: number): Promise<Readonly<Record<Daemon, DaemonCost>>> {
   const stage = await startStage();
-  const apis: CountingApi[] = [];
+  const apis: ApiGate[] = [];
   let webhook: (Running & { port: number; ca: string }) | undefined;
   try {
     await stage.plane.create(...FOREIGN_DEFINITIONS, ...webhookObjects());
@@ -75,8 +73,8 @@ export async function measureDaemons(nodes: number): Promise<Readonly<Record<Dae
     const fleet = Array.from({ length: nodes }, (_, i) => ({ name: nodeName(i), topology: nodeStatus(i) }));
     await stage.addNodes(fleet);
     await inParallel(fleet, async ({ name }) => void (await stage.client.create(LEASES, agentLease(name))));
-    for (let i = 0; i < 2; i++) apis.push(await startCountingApi(stage.plane));
-    const [extenderApi, webhookApi] = apis as [CountingApi, CountingApi];
+    for (let i = 0; i < 2; i++) apis.push(await startApiGate(stage.plane));
+    const [extenderApi, webhookApi] = apis as [ApiGate, ApiGate];
     const replica = await stage.startReplica({ args: ['--reservation-timeout', '600'], api: extenderApi });
     await until('the replica to be active', () => replica.isActive());
     webhook = await startWebhook(stage, webhookApi);
@@ -208,18 +206,12 @@ function agentLease(node: string): KubernetesObject {
 }
 
 /** The objects of the base that the webhook's account needs. */
-function webhookObjects(): KubernetesObject[] {
-  const kubectl = pathOf('kubectl');
-  const yaml = execFileSync(kubectl, ['kustomize', join(root, 'manifests/base')], {
-    stdio: ['ignore', 'pipe', 'ignore'],
-  });
-  const all = parseAllDocuments(yaml.toString()).map((document) => document.toJS() as KubernetesObject);
-  return all.filter(
+const webhookObjects = () =>
+  objectsOf(render('base')).filter(
     ({ kind, metadata: { name } }) => /Role|ServiceAccount/.test(kind) && name.startsWith('plumbline-webhook'),
   );
-}
 
-async function startWebhook(stage: Stage, api: CountingApi) {
+async function startWebhook(stage: Stage, api: ApiGate) {
   const authority = createCertificateAuthority('plumbline-webhook');
   const { cert, key } = authority.issue(['localhost', '127.0.0.1']);
   const directory = await mkdtemp(join(tmpdir(), 'plumbline-scale-'));

@@ -1,8 +1,8 @@
 import { CpuSet } from '../../model/cpu-set.ts';
 import { report, type Stage } from '../../test/real/scheduler/stage.ts';
+import { vector } from '../../test/support/vectors.ts';
 import { LAUNCHER_CONTAINER, nodeName, nodeStatus, offeredNames } from '../scheduler-plugin/nodes.ts';
 import { createClient } from '../support/http-load.ts';
-import { vector } from '../webhook/reviews.ts';
 
 /** A pod that waits for a node. */
 interface WaitingPod {
@@ -59,7 +59,7 @@ const THREAD = 64;
  * is deleted, and the agent reports again.
  */
 export function createTraffic({ client }: Stage, nodes: number, reviews: readonly (() => Promise<void>)[]) {
-  const vmi = vector('vmi.json') as { metadata: Record<string, unknown> };
+  const vmi = vector<object>('vmi.json');
   const agents = createAgents(nodes, (node, status) => report(client, node, status));
   let next = 0;
   const comesAndGoes = async (turn: number, review: () => Promise<void>, choose: ChooseNode) => {

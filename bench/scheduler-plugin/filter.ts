@@ -1,10 +1,10 @@
 import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { build } from 'esbuild';
+import { bundleProgram } from '../../test/support/bundle-program.ts';
 import { shippedNodeOptions } from '../../test/support/shipped.ts';
 import { createClient } from '../support/http-load.ts';
-import { cpuSecondsOf, root, run } from '../support/process.ts';
+import { cpuSecondsOf, run } from '../support/process.ts';
 import { type BenchResult, paced, quantile, summary } from '../support/timing.ts';
 import { filterBody, renumberPod } from './nodes.ts';
 
@@ -28,16 +28,7 @@ const BOUNDS: readonly (readonly [names: number, milliseconds: number])[] = [
 /** The measured program bundled into one file, as daemons are shipped. */
 async function bundled(): Promise<string> {
   const outfile = join(await mkdtemp(join(tmpdir(), 'plumbline-bench-')), 'serve.cjs');
-  await build({
-    entryPoints: [`${root}/bench/scheduler-plugin/serve.ts`],
-    outfile,
-    bundle: true,
-    platform: 'node',
-    format: 'cjs',
-    minifySyntax: true,
-    logLevel: 'error',
-  });
-  return outfile;
+  return bundleProgram('bench/scheduler-plugin/serve.ts', outfile, { minifySyntax: true });
 }
 
 /**

@@ -1,11 +1,13 @@
 import { mkdtemp, writeFile } from 'node:fs/promises';
 import { createServer, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { NODE_TOPOLOGY_API } from '../../kube/node-topology.ts';
 import { formatMicroTime } from '../../model/lease/timing.ts';
+import { readMetric } from '../../test/support/daemon-metrics.ts';
+import { kubeconfigOf } from '../../test/support/kubeconfig.ts';
+import { listenOnLoopback } from '../../test/support/processes.ts';
 import { shippedNodeOptions } from '../../test/support/shipped.ts';
 import { until } from '../../test/support/until.ts';
 import { podVector } from '../../test/webhook/launcher-fixture.ts';
@@ -78,17 +80,11 @@ export async function realisticLoad(): Promise<BenchResult[]> {
       [SCHEDULER_LEASES_PATH, [schedulerLease()]],
     ]),
   );
+  const kubeconfig = join(await mkdtemp(join(tmpdir(), 'plumbline-bench-')), 'kubeconfig');
+  await writeFile(kubeconfig, JSON.stringify(kubeconfigOf({ server: api.url }, { token: 'none' })));
   const args = [
-    '--scheduler-lease',
-    'bench/scheduler',
-    '--pod-name',
-    HOST,
-    '--port',
-    '0',
-    '--probe-port',
-    '0',
-    '--kubeconfig',
-    await kubeconfigOf(api),
+    ...['--scheduler-lease', 'bench/scheduler', '--pod-name', HOST, '--kubeconfig', kubeconfig],
+    ...['--port', '0', '--probe-port', '0'],
   ];
   const extender = run(
     process.execPath,
@@ -132,20 +128,9 @@ export async function realisticLoad(): Promise<BenchResult[]> {
   }
 }
 
-async function kubeconfigOf({ url }: ApiStandIn): Promise<string> {
-  const file = join(await mkdtemp(join(tmpdir(), 'plumbline-bench-')), 'kubeconfig');
-  const context = { name: 'bench', context: { cluster: 'bench', user: 'bench' } };
-  const clusters = [{ name: 'bench', cluster: { server: url } }];
-  const users = [{ name: 'bench', user: { token: 'none' } }];
-  const config = { apiVersion: 'v1', kind: 'Config', 'current-context': 'bench', contexts: [context], clusters, users };
-  await writeFile(file, JSON.stringify(config));
-  return file;
-}
-
 /** Milliseconds, since the last call. */
 async function longestTaskOf(probePort: number): Promise<number> {
-  const text = await (await fetch(`http://127.0.0.1:${probePort}/metrics`)).text();
-  return Number(/^nodejs_eventloop_lag_max_seconds (\S+)$/m.exec(text)?.[1]) * 1000;
+  return (await readMetric(probePort, 'nodejs_eventloop_lag_max_seconds')) * 1000;
 }
 
 /** Returns a function that plays heartbeats and VMs for a number of seconds. */
@@ -251,11 +236,8 @@ async function startApiStandIn(lists: ReadonlyMap<string, readonly object[]>): P
       response.end(JSON.stringify({ metadata, items: lists.get(pathname) ?? [] }));
     }
   });
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `http://127.0.0.1:${await listenOnLoopback(server)}`,
     push(path, type, object) {
       const metadata = { ...object.metadata, resourceVersion: String(++version) };
       const line = `${JSON.stringify({ type, object: { ...object, metadata } })}\n`;

@@ -2,17 +2,11 @@ import { setMaxListeners } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { createLogger } from '../../runtime/log.ts';
-import { createRegistry } from '../../runtime/metrics.ts';
 import { ClusterState } from '../../scheduler-plugin/cluster/cluster-state.ts';
-import { NeedsReader } from '../../scheduler-plugin/cluster/pod-needs.ts';
 import { unreadablePodView } from '../../scheduler-plugin/cluster/pod-view.ts';
-import { Lookahead } from '../../scheduler-plugin/controllers/lookahead.ts';
 import { schedulingPod } from '../../scheduler-plugin/extender/args.ts';
-import { Extender } from '../../scheduler-plugin/extender/extender.ts';
-import { Decisions } from '../../scheduler-plugin/filter/decisions.ts';
-import { NodeVerdicts } from '../../scheduler-plugin/filter/node-verdicts.ts';
-import { createExtenderMetrics } from '../../scheduler-plugin/telemetry/metrics.ts';
 import { type BenchResult, summary } from '../support/timing.ts';
+import { createBenchExtender } from './extender.ts';
 import { nodeName } from './nodes.ts';
 
 const NODES = 60;
@@ -65,38 +59,12 @@ type Pod = ReturnType<typeof podOf>;
 
 function start(fitting: Fitting) {
   const log = createLogger('bench', 'error');
-  const nowSeconds = () => performance.now() / 1000;
   const state = new ClusterState(log);
   for (let index = 0; index < NODES; index++) {
     state.nodeChanged(nodeName(index), { dpuHost: false });
     state.reportChanged(nodeName(index), statusOf(index, fitting));
   }
-  const verdicts = new NodeVerdicts({
-    state,
-    exclusions: { refusalOf: () => undefined },
-    dpuHealth: { verdict: () => ({ ready: true, state: 'alive', age: 1 }) },
-    unpredictable: 'refuse',
-    nowSeconds,
-  });
-  const lookahead = new Lookahead({ fleet: state.fleet, verdicts, log });
-  const nothing = () => undefined;
-  const extender = new Extender({
-    lookahead,
-    decisionLog: { waits: nothing },
-    state,
-    verdicts,
-    recheck: { waits: nothing, settled: nothing, neverOffered: nothing },
-    reader: new NeedsReader('all'),
-    decisions: new Decisions(),
-    unpredictable: 'refuse',
-    metrics: createExtenderMetrics(createRegistry()),
-    cluster: { missing: undefined, bindingsKnownUntil: Number.NEGATIVE_INFINITY },
-    replica: { mayAnswer: () => true },
-    nowSeconds,
-    answers: 16,
-    reservationTimeout: 600,
-  });
-  return { state, extender, lookahead };
+  return { state, ...createBenchExtender(state, log) };
 }
 type Started = ReturnType<typeof start>;
 

@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { sidecarConfiguration } from '../../cli/demo/cluster.ts';
 import {
   configurationAt,
@@ -10,6 +9,7 @@ import {
   startStage,
 } from '../../test/real/scheduler/stage.ts';
 import { root } from '../../test/support/bundles.ts';
+import { listenOnLoopback } from '../../test/support/processes.ts';
 import { until } from '../../test/support/until.ts';
 import { runScript } from '../support/process.ts';
 import type { BenchSettings } from '../support/settings.ts';
@@ -121,12 +121,9 @@ const [OUTAGE_NODES, OUTAGE_PODS, OUTAGE_VMS] = [200, 2000, 20];
 export async function ordinaryDuringOutage({ rounds }: BenchSettings): Promise<BenchResult[]> {
   const stage = await startStage();
   const hung = createServer(() => undefined);
-  await new Promise<void>((resolve) => {
-    hung.listen(0, '127.0.0.1', resolve);
-  });
+  const port = await listenOnLoopback(hung);
   try {
     await stage.addNodes(Array.from({ length: OUTAGE_NODES }, (_, i) => ({ name: nodeName(i) })));
-    const { port } = hung.address() as AddressInfo;
     const { extenders } = (await sidecarConfiguration(root, port)) as { extenders: ExtenderSettings[] };
     const run = async () => {
       const [one] = await schedule(stage, [{ extenders: [], pod: ORDINARY, pods: OUTAGE_PODS, percentage: undefined }]);

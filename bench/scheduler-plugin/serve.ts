@@ -4,13 +4,11 @@ import { HttpServer } from '../../runtime/http-server.ts';
 import { createLogger } from '../../runtime/log.ts';
 import { createRegistry } from '../../runtime/metrics.ts';
 import { ClusterState } from '../../scheduler-plugin/cluster/cluster-state.ts';
-import { NeedsReader } from '../../scheduler-plugin/cluster/pod-needs.ts';
 import { createExplainer } from '../../scheduler-plugin/extender/explain.ts';
-import { Extender } from '../../scheduler-plugin/extender/extender.ts';
 import { Decisions } from '../../scheduler-plugin/filter/decisions.ts';
-import { NodeVerdicts } from '../../scheduler-plugin/filter/node-verdicts.ts';
 import { createExtenderApp } from '../../scheduler-plugin/http/app.ts';
 import { createExtenderMetrics } from '../../scheduler-plugin/telemetry/metrics.ts';
+import { createBenchExtender } from './extender.ts';
 import { nodeName, statusWithDevices } from './nodes.ts';
 
 /**
@@ -21,7 +19,6 @@ const [count = 0, updates = 0] = process.argv.slice(2).map(Number);
 
 tuneGarbageCollection();
 const log = createLogger('bench', 'warn');
-const nothing = () => undefined;
 // As decoded by the reflector: every report has separate strings.
 const decoded = (status: NodeTopologyStatus) => JSON.parse(JSON.stringify(status)) as NodeTopologyStatus;
 
@@ -32,33 +29,7 @@ for (let index = 0; index < count; index++) {
   state.reportChanged(name, decoded(statusWithDevices(index)));
 }
 
-const extender = new Extender({
-  lookahead: { add: () => undefined, settled: () => undefined },
-  decisionLog: { waits: () => undefined },
-  state,
-  verdicts: new NodeVerdicts({
-    state,
-    exclusions: { refusalOf: () => undefined },
-    dpuHealth: { verdict: () => ({ ready: true, state: 'alive', age: 1 }) },
-    unpredictable: 'refuse',
-    nowSeconds: () => performance.now() / 1000,
-  }),
-  recheck: { waits: nothing, settled: nothing, neverOffered: nothing },
-  reader: new NeedsReader('all'),
-  decisions: new Decisions(),
-  unpredictable: 'refuse',
-  metrics: createExtenderMetrics(createRegistry()),
-  cluster: {
-    missing: undefined,
-    get bindingsKnownUntil() {
-      return performance.now() / 1000;
-    },
-  },
-  replica: { mayAnswer: () => true },
-  nowSeconds: () => performance.now() / 1000,
-  answers: 16,
-  reservationTimeout: 600,
-});
+const { extender } = createBenchExtender(state, log);
 const decisions = new Decisions();
 const explainer = createExplainer({ extender, decisions, client: { get: async () => ({}) }, isActive: () => true });
 const metrics = createExtenderMetrics(createRegistry());

@@ -1,9 +1,9 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { dist, root } from '../../test/support/bundles.ts';
-import { endsWithUs } from '../../test/support/children.ts';
+import { endChild, endsWithUs } from '../../test/support/children.ts';
 
 export { root };
 
@@ -61,7 +61,7 @@ export function run(command: string, args: readonly string[], env: Record<string
         );
         look();
       }),
-    stop: () => stop(child),
+    stop: async () => void (await endChild(child, 'SIGKILL')),
   };
 }
 
@@ -84,11 +84,4 @@ export function cpuSecondsOf(pid: number): number {
     Number(readFileSync(`/proc/${pid}/task/${id}/schedstat`, 'utf8').split(' ')[0]),
   );
   return nanoseconds.reduce((sum, one) => sum + one, 0) / 1e9;
-}
-
-async function stop(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  const ended = new Promise((resolve) => child.once('exit', resolve));
-  child.kill('SIGKILL');
-  await ended;
 }

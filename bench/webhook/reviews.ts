@@ -1,8 +1,8 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { connect, type TLSSocket } from 'node:tls';
+import { until } from '../../test/support/until.ts';
+import { vector } from '../../test/support/vectors.ts';
 import { startBenchCluster } from '../daemons/index.ts';
-import { type Running, root } from '../support/process.ts';
+import type { Running } from '../support/process.ts';
 
 /**
  * A load of reviews over TLS 1.3 on open connections, one review at a time on each. The bytes of a request are created
@@ -93,19 +93,10 @@ export async function startWarmWebhook() {
   };
 }
 
-const MAX_READY_SECONDS = 60;
-
-/** Waits until a daemon reports that its caches are synced. @throws Error with what it reports, after a minute */
+/** Waits until a daemon reports that its caches are synced. */
 export async function untilReady(daemon: Running): Promise<void> {
   const { probePort } = await daemon.line((line) => typeof line['probePort'] === 'number');
-  const end = performance.now() + MAX_READY_SECONDS * 1000;
-  for (;;) {
-    const response = await fetch(`http://127.0.0.1:${Number(probePort)}/readyz`);
-    if (response.ok) return;
-    const text = await response.text();
-    if (performance.now() > end) throw new Error(`the daemon is not ready after ${MAX_READY_SECONDS} s: ${text}`);
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
+  await until('the daemon to be ready', async () => (await fetch(`http://127.0.0.1:${Number(probePort)}/readyz`)).ok);
 }
 
 /** The network of the launcher in test/vectors: the webhook would look up a missing definition in each review. */
@@ -118,17 +109,13 @@ export const LAUNCHER_NAD = {
 
 /** The VMI of that launcher, without what the API server assigns. */
 export function launcherVmi() {
-  const vmi = vector('vmi.json') as { metadata: Record<string, unknown> };
+  const vmi = vector<{ metadata: Record<string, unknown> }>('vmi.json');
   for (const field of ['resourceVersion', 'finalizers', 'generation', 'uid']) delete vmi.metadata[field];
   return vmi;
 }
 
-export function vector(name: string): unknown {
-  return JSON.parse(readFileSync(join(root, 'test/vectors', name), 'utf8'));
-}
-
 export function reviewBody(vmiUid: string): Buffer {
-  const object = vector('virt-launcher-pod.admission.json') as { metadata: { ownerReferences: { uid: string }[] } };
+  const object = vector<{ metadata: { ownerReferences: { uid: string }[] } }>('virt-launcher-pod.admission.json');
   object.metadata.ownerReferences[0]!.uid = vmiUid;
   const request = {
     uid: 'b2f6d1f0-0000-4000-8000-000000000001',

@@ -4,20 +4,13 @@ import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { KubeClient } from '../../kube/client.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
+import { DPU_READY_CONDITION } from '../../model/names.ts';
 import { createRandom, type Random } from '../lab/random.ts';
+import { nodeCondition } from '../real/scheduler/stage.ts';
+import { readMetric } from '../support/daemon-metrics.ts';
 import { skipFor } from '../support/parts.ts';
 import { until } from '../support/until.ts';
-import {
-  GATE,
-  longestDelay,
-  MERGE,
-  metricOf,
-  peakMiB,
-  processorMs,
-  type Stage,
-  startStage,
-  TOPOLOGIES,
-} from './stage.ts';
+import { GATE, longestDelay, MERGE, peakMiB, processorMs, type Stage, startStage, TOPOLOGIES } from './stage.ts';
 
 /** Random reports between two checks of the event loops. */
 const BATCH = 50;
@@ -52,7 +45,8 @@ describe('attacks by a compromised node', function () {
     const object = topologyOf({}, { ...stage.truth, assignments: [], conditions: [], ...lie });
     await rogue.patch(`${TOPOLOGIES}/${stage.rogue}/status`, 'application/apply-patch+yaml', object, APPLY);
   };
-  const quarantined = async () => (await metricOf(stage.extender, 'plumbline_extender_quarantined_reports')) === 1;
+  const quarantined = async () =>
+    (await readMetric(stage.extender.probePort, 'plumbline_extender_quarantined_reports')) === 1;
   const quarter = (n: number) => [{ id: 0, cpus: `0-${n - 1}` }];
 
   const lies: [string, Record<string, unknown>][] = [
@@ -170,12 +164,7 @@ describe('attacks by a compromised DPU', function () {
 
   const time = () => new Date().toISOString().replace('Z', '000Z');
   const renew = () => dpu.patch(lease, MERGE, { spec: { renewTime: time() } });
-  const condition = async () => {
-    const { status } = (await stage.admin.get(`/api/v1/nodes/${stage.rogue}`)) as {
-      status: { conditions?: { type: string; status: string }[] };
-    };
-    return status.conditions?.find(({ type }) => type === 'plumbline.dev/DPUReady')?.status;
-  };
+  const condition = async () => (await nodeCondition(stage.admin, stage.rogue, DPU_READY_CONDITION))?.status;
 
   it('the DPU is alive while it renews, and dead when it stops', async () => {
     for (let i = 0; i < 3; i++) {

@@ -1,9 +1,6 @@
 import assert from 'node:assert/strict';
-import { request } from 'node:http';
-import { request as tlsRequest } from 'node:https';
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
 import { NODE_TOPOLOGY_API } from '../../kube/node-topology.ts';
 import { parseConfiguredContext } from '../../model/networks/context.ts';
 import type { Daemon } from '../../runtime/daemon.ts';
@@ -17,30 +14,20 @@ import { createWebhook } from '../../webhook/daemon.ts';
 import { type ApiFixture, startApi } from '../kube/api-fixture.ts';
 import { podOf, statusOf, withUid } from '../scheduler-plugin/extender-fixture.ts';
 import { tempDirectories, writeTree } from '../support/files.ts';
+import { httpCall } from '../support/http-call.ts';
 import { recordingLogger } from '../support/logger.ts';
+import { listenOnLoopback } from '../support/processes.ts';
 import { startVirtualTime, type VirtualTime } from '../support/virtual-time.ts';
 import { podVector, requestFor } from '../webhook/launcher-fixture.ts';
 
 const REPORTS = `/apis/${NODE_TOPOLOGY_API.apiVersion}/${NODE_TOPOLOGY_API.plural}`;
 const PORTS = ['--port', '0', '--probe-host', '127.0.0.1', '--probe-port', '0'];
 
-interface Call {
-  readonly port: unknown;
-  readonly path: string;
-  readonly body?: string;
-  readonly ca?: string;
-}
-
-/** A request that uses no timer of this process. @returns status and body */
-function call({ port, path, body, ca }: Call): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const options = { host: '127.0.0.1', port: Number(port), path, agent: false, ca, method: body ? 'POST' : 'GET' };
-    const sent = (ca === undefined ? request : tlsRequest)(options, (response) =>
-      resolve(text(response).then((answer) => `${response.statusCode} ${answer}`)),
-    );
-    sent.on('error', reject).end(body);
-  });
-}
+/** The status and the body of an answer. */
+const textOf = async (answer: ReturnType<typeof httpCall>) => {
+  const { status, text } = await answer;
+  return `${status} ${text}`;
+};
 
 /** A TCP proxy whose connections can freeze without an error, as behind a failed load balancer. */
 async function startFreezingProxy(targetPort: number) {
@@ -60,9 +47,8 @@ async function startFreezingProxy(targetPort: number) {
     server.once('close', () => frozen.has(pair) || client.destroy());
   });
   const frozen = new Set<object>();
-  await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
   return {
-    port: (listener.address() as AddressInfo).port,
+    port: await listenOnLoopback(listener),
     /** Freezes the open connections permanently, and each new one until `thaw`. */
     freeze() {
       isFrozen = true;
@@ -123,7 +109,12 @@ describe('frozen connections to the API server', function () {
   const placement = JSON.stringify({ Pod: withUid(podOf('4'), 'u'), Nodes: null, NodeNames: ['n1'] });
   const review = { apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request: requestFor(podVector()) };
 
-  const cases: [name: string, create: (log: Logger) => Promise<Daemon>, ask: Omit<Call, 'port'>, refusal: RegExp][] = [
+  const cases: [
+    name: string,
+    create: (log: Logger) => Promise<Daemon>,
+    ask: Omit<Parameters<typeof httpCall>[0], 'port'>,
+    refusal: RegExp,
+  ][] = [
     [
       'extender',
       extender,
@@ -133,7 +124,7 @@ describe('frozen connections to the API server', function () {
     [
       'webhook',
       webhook,
-      { path: '/mutate-pods', body: JSON.stringify(review), ca: authority.cert },
+      { path: '/mutate-pods', body: JSON.stringify(review), trust: authority.cert },
       /"allowed":false.*"code":503.*no event or bookmark from the API server: /,
     ],
   ];
@@ -142,9 +133,10 @@ describe('frozen connections to the API server', function () {
       const { log, lines } = recordingLogger();
       const daemon = await create(log);
       await daemon.start();
-      const { port, probePort } = lines.find(({ msg }) => msg === 'serving') ?? assert.fail('it does not serve');
-      const readiness = () => call({ port: probePort, path: '/readyz' });
-      const answer = () => time.until(call({ port, ...ask }));
+      const serving = lines.find(({ msg }) => msg === 'serving') ?? assert.fail('it does not serve');
+      const [port, probePort] = [Number(serving['port']), Number(serving['probePort'])];
+      const readiness = () => textOf(httpCall({ port: probePort, path: '/readyz' }));
+      const answer = () => time.until(textOf(httpCall({ port, ...ask })));
       const ready = async (limitSeconds: number) => {
         const begun = time.seconds;
         while (!(await readiness()).startsWith('200')) {
@@ -160,7 +152,7 @@ describe('frozen connections to the API server', function () {
       assert.match(await readiness(), /^200/);
       await time.pass(10, 5);
       assert.match(await readiness(), /no event or bookmark from the API server: .*\(2 min\)/);
-      assert.match(await call({ port: probePort, path: '/healthz' }), /^200/, 'it is alive');
+      assert.match(await textOf(httpCall({ port: probePort, path: '/healthz' })), /^200/, 'it is alive');
       assert.match(await answer(), refusal);
       proxy.thaw();
       await ready(75);

@@ -8,7 +8,15 @@ import { kubeconfigAccess } from '../../kube/kubeconfig.ts';
 import { namespaceOf, onControlPlane, podOf } from '../real/control-plane-stage.ts';
 import { type Installation, install } from '../real/install/installation-stage.ts';
 import { inParallel, readyNode, report, topologyOf } from '../real/scheduler/stage.ts';
-import { type CreatedVmi, launcherFor, virtualMachineInstance } from '../real/webhook/objects-fixture.ts';
+import {
+  type CreatedPod,
+  type CreatedVmi,
+  cpusOf,
+  launcherFor,
+  sceneOf,
+  virtualMachineInstance,
+  WHOLE_CORES,
+} from '../real/webhook/objects-fixture.ts';
 import { root } from '../support/bundles.ts';
 import { secondsUntil, until } from '../support/until.ts';
 
@@ -265,8 +273,8 @@ class Scene {
         const { status } = (await client.get(QUOTA_PATH)) as Quota;
         return status?.hard !== undefined;
       });
-      const token = await plane.serviceAccountToken(TENANT, TENANT);
-      const tenant = createKubeClient(kubeconfigAccess(await plane.kubeconfig(TENANT, token)), 'attacker');
+      const kubeconfig = await plane.accountKubeconfig(TENANT, TENANT, TENANT);
+      const tenant = createKubeClient(kubeconfigAccess(kubeconfig), 'attacker');
       await until('the role edit', () => tenant.get(PODS));
       const scene = new Scene(installed, tenant, nodes);
       await scene.secondsToServe();
@@ -309,39 +317,23 @@ class Scene {
     const { plane, client } = this.#installed;
     const namespace = `victim-${++this.#vms}`;
     await plane.create(namespaceOf(namespace));
-    const vmis = `/apis/kubevirt.io/v1/namespaces/${namespace}/virtualmachineinstances`;
-    const pods = `/api/v1/namespaces/${namespace}/pods`;
-    const annotations = { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' };
-    const options = { namespace, annotations, cpu: { cores: 2, threads: 2 } };
-    let name = '';
+    const scene = sceneOf(client);
+    let path = '';
     const seconds = await secondsUntil('the VM to have a node', async () => {
-      if (name === '') {
-        const vmi = (await client
-          .create(vmis, virtualMachineInstance('vm', options))
-          .catch(() => client.get(`${vmis}/vm`))) as CreatedVmi;
-        const launcher = launcherFor(vmi, { cpu: '5', more: { 'devices.kubevirt.io/kvm': '1' } });
-        const created = (await client.create(pods, launcher)) as Launcher;
-        assert.equal(created.spec.containers[0]?.resources.limits['cpu'], '6', 'padded to whole cores');
-        name = created.metadata.name;
+      if (path === '') {
+        const launcher = await scene.launcher('vm', { ...WHOLE_CORES, vmi: { ...WHOLE_CORES.vmi, namespace } });
+        assert.deepEqual(cpusOf(launcher), ['6'], 'padded to whole cores');
+        path = `/api/v1/namespaces/${namespace}/pods/${launcher.metadata.name}`;
       }
-      const { spec } = (await client.get(`${pods}/${name}`)) as Launcher;
-      return spec.nodeName !== undefined;
+      return ((await client.get(path)) as CreatedPod).spec.nodeName !== undefined;
     });
-    await client.delete(`${pods}/${name}`, { body: { gracePeriodSeconds: 0 } });
+    await client.delete(path, { body: { gracePeriodSeconds: 0 } });
     return seconds;
   }
 }
 
 interface Quota {
   readonly status?: { readonly hard?: object; readonly used?: Readonly<Record<string, string>> };
-}
-
-interface Launcher {
-  readonly metadata: { readonly name: string };
-  readonly spec: {
-    readonly nodeName?: string;
-    readonly containers: readonly { readonly resources: { readonly limits: Readonly<Record<string, string>> } }[];
-  };
 }
 
 /** A namespace with a quota, and an account with the roles `edit` of Kubernetes and of KubeVirt. */

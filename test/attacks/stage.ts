@@ -1,8 +1,5 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { request as httpRequest } from 'node:http';
-import { request as httpsRequest } from 'node:https';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
 import { demoMachine } from '../../cli/demo/vms.ts';
 import { createKubeClient } from '../../kube/api-transport.ts';
 import type { KubeClient } from '../../kube/client.ts';
@@ -11,9 +8,11 @@ import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { startWorld } from '../faults/world/world.ts';
 import { DPU_WORKER, DPUS, SYSTEM, WORKER } from '../real/install/daemons-stage.ts';
 import { install } from '../real/install/installation-stage.ts';
-import { type CreatedVmi, launcherFor, virtualMachineInstance } from '../real/webhook/objects-fixture.ts';
+import { type CreatedPod, cpusOf, sceneOf, WHOLE_CORES } from '../real/webhook/objects-fixture.ts';
 import { buildOnce } from '../support/bundles.ts';
-import { assetDirectories } from '../support/parts.ts';
+import { readMetric } from '../support/daemon-metrics.ts';
+import { httpCall } from '../support/http-call.ts';
+import { isInstalled } from '../support/parts.ts';
 import { processorWaitMs } from '../support/processor-time.ts';
 import { until } from '../support/until.ts';
 import { vmiOwner } from '../support/vmi-owner.ts';
@@ -84,12 +83,8 @@ export const MERGE = 'application/merge-patch+json';
 export const TOPOLOGIES = '/apis/plumbline.dev/v1alpha1/nodetopologies';
 export const MALLORY = 'mallory';
 
-function isReal(): boolean {
-  return assetDirectories().some((directory) => existsSync(join(directory, 'kube-apiserver')));
-}
-
 export function startStage(): Promise<Stage> {
-  return isReal() ? onRealApiServer() : onSandbox();
+  return isInstalled('controlPlane') ? onRealApiServer() : onSandbox();
 }
 
 /** Clients of the attackers, which end with the stage. */
@@ -133,21 +128,16 @@ async function onRealApiServer(): Promise<Stage> {
       honest: WORKER,
       rogue: DPU_WORKER,
       truth: await until('the report of the honest node', () => read(WORKER)),
-      as: async (attacker) => clients.open(plane.kubeconfig(`attacker-${++attackers}`, await tokenOf(plane, attacker))),
+      as: (attacker) => clients.open(kubeconfigOf(plane, attacker, `attacker-${++attackers}`)),
       async serve() {
         const name = `innocent-${++count}`;
-        const vmis = '/apis/kubevirt.io/v1/namespaces/tenant/virtualmachineinstances';
-        const annotations = { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' };
-        const object = virtualMachineInstance(name, { annotations, cpu: { cores: 2, threads: 2 } });
-        const vmi = (await plane.client.create(vmis, object)) as CreatedVmi;
-        const launcher = launcherFor(vmi, { cpu: '5', more: { 'devices.kubevirt.io/kvm': '1' } });
-        const pods = '/api/v1/namespaces/tenant/pods';
-        const pod = (await plane.client.create(pods, launcher)) as Launcher;
+        const pod = await sceneOf(plane.client).launcher(name, WHOLE_CORES);
         try {
           await untilServed(plane.client, pod, '6');
         } finally {
-          await plane.client.delete(`${pods}/${pod.metadata.name}`, { body: { gracePeriodSeconds: 0 } });
-          await plane.client.delete(`${vmis}/${name}`);
+          const grace = { body: { gracePeriodSeconds: 0 } };
+          await plane.client.delete(`/api/v1/namespaces/tenant/pods/${pod.metadata.name}`, grace);
+          await plane.client.delete(`/apis/kubevirt.io/v1/namespaces/tenant/virtualmachineinstances/${name}`);
         }
       },
       async stop() {
@@ -201,8 +191,8 @@ async function onSandbox(): Promise<Stage> {
       await admin.create(vms, demoMachine({ name, annotated: true }));
       try {
         const pod = await until(`the launcher of ${name}`, async () => {
-          const { items } = (await admin.get('/api/v1/namespaces/demo/pods')) as { items: Launcher[] };
-          return items.find(({ metadata }) => metadata.ownerReferences?.some((owner) => owner.name === name));
+          const { items } = (await admin.get('/api/v1/namespaces/demo/pods')) as { items: CreatedPod[] };
+          return items.find(({ metadata }) => metadata.name.startsWith(`virt-launcher-${name}-`));
         });
         await untilServed(admin, pod, '10');
       } finally {
@@ -218,27 +208,14 @@ async function onSandbox(): Promise<Stage> {
   return stage;
 }
 
-interface Launcher {
-  readonly metadata: {
-    readonly name: string;
-    readonly namespace: string;
-    readonly ownerReferences?: readonly { readonly name: string }[];
-  };
-  readonly spec: {
-    readonly nodeName?: string;
-    readonly containers: readonly { readonly name: string; readonly resources: { readonly limits: Amounts } }[];
-  };
-}
-type Amounts = Readonly<Record<string, string>>;
-
 /** Until a launcher is bound, which must be padded to these CPUs. */
-async function untilServed(client: KubeClient, { metadata, spec }: Launcher, cpus: string): Promise<void> {
-  const { name, namespace } = metadata;
-  const limit = spec.containers.find((container) => container.name === 'compute')?.resources.limits['cpu'];
+async function untilServed(client: KubeClient, pod: CreatedPod, cpus: string): Promise<void> {
+  const { name, namespace } = pod.metadata;
+  const [limit] = cpusOf(pod);
   if (limit !== cpus) throw new Error(`${name} has ${limit} CPUs: expected ${cpus}, as before the attack`);
   await until(`${name} to be bound`, async () => {
-    const pod = (await client.get(`/api/v1/namespaces/${namespace}/pods/${name}`)) as Launcher;
-    return pod.spec.nodeName;
+    const { spec } = (await client.get(`/api/v1/namespaces/${namespace}/pods/${name}`)) as CreatedPod;
+    return spec.nodeName;
   });
 }
 
@@ -267,21 +244,17 @@ const TENANT = [
 
 type Plane = Awaited<ReturnType<typeof install>>['plane'];
 
-async function tokenOf(plane: Plane, attacker: Attacker): Promise<string> {
+async function kubeconfigOf(plane: Plane, attacker: Attacker, file: string): Promise<string> {
   switch (attacker.kind) {
-    case 'node': {
-      const pod = (await plane.client.get(`/api/v1/namespaces/${SYSTEM}/pods/agent-${attacker.node}`)) as {
-        metadata: { name: string; uid: string };
-      };
-      return plane.serviceAccountToken(SYSTEM, 'plumbline-node-agent', pod.metadata);
-    }
+    case 'node':
+      return plane.accountKubeconfig(file, SYSTEM, 'plumbline-node-agent', `agent-${attacker.node}`);
     case 'dpu': {
       const metadata = { name: attacker.node, namespace: DPUS };
       await plane.create({ apiVersion: 'v1', kind: 'ServiceAccount', metadata });
-      return plane.serviceAccountToken(DPUS, attacker.node);
+      return plane.accountKubeconfig(file, DPUS, attacker.node);
     }
     case 'tenant':
-      return plane.serviceAccountToken(MALLORY, 'mallory');
+      return plane.accountKubeconfig(file, MALLORY, 'mallory');
   }
 }
 
@@ -289,22 +262,8 @@ async function tokenOf(plane: Plane, attacker: Attacker): Promise<string> {
 export const servesTls = ({ name }: Victim) => name.startsWith('webhook');
 
 /** The answer of a daemon to one POST on a connection of its own. */
-export function postTo(
-  victim: Victim,
-  path: string,
-  body: string | Buffer,
-): Promise<{ readonly status: number; readonly text: string }> {
-  return new Promise((resolve, reject) => {
-    const { port } = victim;
-    const to = { host: '127.0.0.1', port, path, method: 'POST', rejectUnauthorized: false, agent: false as const };
-    const headers = { 'content-length': Buffer.byteLength(body), 'content-type': 'application/json' };
-    const request = servesTls(victim) ? httpsRequest : httpRequest;
-    const call = request({ ...to, headers }, (response) => {
-      text(response).then((answer) => resolve({ status: response.statusCode ?? 0, text: answer }), reject);
-    });
-    call.on('error', reject).end(body);
-  });
-}
+export const postTo = (victim: Victim, path: string, body: string) =>
+  httpCall({ port: victim.port, path, body, ...(servesTls(victim) && { trust: 'any' }) });
 
 /** Milliseconds of CPU time of a process. */
 export function processorMs({ pid }: Victim): number {
@@ -320,12 +279,6 @@ export function peakMiB({ pid }: Victim): number {
   return Number(/^VmHWM:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
 }
 
-/** The value of a metric without labels. */
-export async function metricOf({ probePort }: Victim, name: string): Promise<number> {
-  const metrics = await (await fetch(`http://127.0.0.1:${probePort}/metrics`)).text();
-  return Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(metrics)?.[1] ?? Number.NaN);
-}
-
 /** By process: what its thread had waited for a processor at the last call. */
 const waited = new Map<number, number>();
 
@@ -334,7 +287,7 @@ const waited = new Map<number, number>();
  * for a processor since then: that is other processes' work.
  */
 export async function longestDelay(victim: Victim): Promise<number> {
-  const longest = (await metricOf(victim, 'nodejs_eventloop_lag_max_seconds')) * 1000;
+  const longest = (await readMetric(victim.probePort, 'nodejs_eventloop_lag_max_seconds')) * 1000;
   const now = processorWaitMs(victim.pid);
   const before = waited.get(victim.pid) ?? now;
   waited.set(victim.pid, now);

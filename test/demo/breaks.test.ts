@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
-import { type AddressInfo, createServer } from 'node:net';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { createEmbeddedCluster } from '../../cli/demo/cluster.ts';
 import { until } from '../../cli/demo/until.ts';
@@ -33,6 +32,7 @@ import {
 } from '../../sandbox/api-server/built-in-types.ts';
 import { shell } from '../diagnosis/remedy-commands-fixture.ts';
 import { needs } from '../support/parts.ts';
+import { listenOnLoopback } from '../support/processes.ts';
 import { type Break, LANES, LAST } from './outages/breaks.ts';
 import { type OutageStage, startOutageStage } from './outages/stage.ts';
 
@@ -265,9 +265,9 @@ describe('one thing that breaks', function () {
     ['hangs', 'it does not answer in time'],
   ] as const) {
     it(`an API server that ${what} is named with context and server`, async () => {
-      const silent = createServer().listen(0, '127.0.0.1');
-      await once(silent, 'listening');
-      const server = `https://127.0.0.1:${what === 'hangs' ? (silent.address() as AddressInfo).port : 1}`;
+      const silent = createServer();
+      const port = await listenOnLoopback(silent);
+      const server = `https://127.0.0.1:${what === 'hangs' ? port : 1}`;
       const path = join(stage.directory, 'other.kubeconfig');
       await writeFile(path, (await readFile(stage.kubeconfig, 'utf8')).replace(/server: \S+/, `server: ${server}`));
       const { output, status } = await stage.plumbline('status', '--kubeconfig', path, '--request-timeout', '3');

@@ -23,6 +23,7 @@ import { createNewFile, requireNew } from '../../cli/demo/new-file.ts';
 import { kubeconfig } from '../../sandbox/cluster/identities.ts';
 import { machineCpus } from '../../sandbox/qemu/guests.ts';
 import { buildOnce, root } from '../support/bundles.ts';
+import { readMetric } from '../support/daemon-metrics.ts';
 import { eventually } from '../support/eventually.ts';
 import { tempDirectories } from '../support/files.ts';
 import { needs } from '../support/parts.ts';
@@ -201,9 +202,10 @@ describe('the demo', function () {
       else assert.match((await doctor).stdout, /no problems found; 1 check skipped\n$/);
       const log = readFileSync(join(dirname(kubeconfig), 'scheduler-plugin.log'), 'utf8');
       const [, probePort] = /"probePort":(\d+)/.exec(log) ?? [];
-      const metrics = await (await fetch(`http://127.0.0.1:${probePort}/metrics`)).text();
-      const predictions = metrics.match(/^plumbline_extender_predictions_total\{.*$/gm)?.join('\n') ?? '';
-      assert.match(predictions, /"as_predicted"\} [1-9].*"other_cpus"\} 0\n.*"rejected"\} 0/s);
+      const predictions = (result: string) =>
+        readMetric(Number(probePort), 'plumbline_extender_predictions_total', { result });
+      assert.ok((await predictions('as_predicted')) > 0);
+      assert.deepEqual([await predictions('other_cpus'), await predictions('rejected')], [0, 0]);
     } finally {
       child.kill('SIGTERM');
       await ended;

@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict';
-import { execFile, execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { createEmbeddedCluster } from '../../cli/demo/cluster.ts';
 import { VIRTUAL_MACHINES } from '../../sandbox/api-server/built-in-types.ts';
 import { root } from '../support/bundles.ts';
+import { tempDirectories } from '../support/files.ts';
 import { readBlocks } from '../support/guide-blocks.ts';
 import { kubectls, needs } from '../support/parts.ts';
+import { runLine } from '../support/run-program.ts';
 import { until } from '../support/until.ts';
 import { type OutageStage, startOutageStage } from './outages/stage.ts';
 
@@ -119,30 +120,20 @@ describe('kubectl on the embedded cluster', function () {
   for (const { path, version } of chosen()) {
     describe(version, () => {
       let stage: OutageStage;
+      const temp = tempDirectories();
       let folder: string;
       before(async () => {
         stage = await startOutageStage(createEmbeddedCluster);
-        folder = mkdtempSync(join(tmpdir(), 'plumbline-kubectl-'));
+        folder = temp();
         mkdirSync(join(folder, 'bin'));
         symlinkSync(path, join(folder, 'bin/kubectl'));
       });
-      after(async () => {
-        await stage?.stop();
-        rmSync(folder, { recursive: true, force: true });
-      });
+      after(() => stage?.stop());
 
-      const run = async (line: string): Promise<{ status: number; output: string }> => {
-        const kubeconfig = await stage.cluster.kubeconfig({ kind: 'admin' });
+      const run = (line: string) => {
         const PATH = `${join(folder, 'bin')}:${process.env['PATH']}`;
-        const env = { ...process.env, PATH, KUBECONFIG: kubeconfig, KUBECACHEDIR: join(folder, 'cache') };
-        const limits = { timeout: MAX_SECONDS * 1000, killSignal: 'SIGKILL' } as const;
-        return new Promise((resolve, reject) => {
-          execFile('bash', ['-o', 'pipefail', '-c', line], { cwd: root, env, ...limits }, (error, stdout, stderr) => {
-            const output = stdout + stderr;
-            if (error?.killed) reject(new Error(`it did not end within ${MAX_SECONDS} s; it printed: ${output}`));
-            else resolve({ status: typeof error?.code === 'number' ? error.code : 0, output });
-          });
-        });
+        const env = { ...process.env, PATH, KUBECONFIG: stage.kubeconfig, KUBECACHEDIR: join(folder, 'cache') };
+        return runLine(line, { cwd: root, env, timeout: MAX_SECONDS * 1000 });
       };
 
       for (const { page, line } of commands) {

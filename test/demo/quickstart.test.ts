@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { root } from '../support/bundles.ts';
 import { eventually } from '../support/eventually.ts';
+import { tempDirectories } from '../support/files.ts';
 import { type GuideBlock, readBlocks } from '../support/guide-blocks.ts';
 import { needs, skipWithout } from '../support/parts.ts';
 import { projectFiles } from '../support/project-files.ts';
+import type { Ran } from '../support/run-program.ts';
 
 const CONNECT = 'docs/tasks/connect-networks.md';
 
@@ -25,19 +26,12 @@ const REPLACED: readonly (readonly [RegExp, string])[] = [
 
 const replaced = (line: string) => REPLACED.reduce((text, [pattern, by]) => text.replace(pattern, by), line);
 
-function clone(): string {
-  const folder = join(mkdtempSync(join(tmpdir(), 'plumbline-quickstart-')), 'plumbline');
+function clone(folder: string): void {
   for (const file of projectFiles()) {
     mkdirSync(dirname(join(folder, file)), { recursive: true });
     cpSync(join(root, file), join(folder, file), { verbatimSymlinks: true });
   }
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
-  return folder;
-}
-
-interface Ran {
-  readonly status: number;
-  readonly output: string;
 }
 
 /** A shell that a reader types into: what one line exports is there for the next. */
@@ -116,14 +110,16 @@ const OWN_SWITCH = existsSync('/var/run/openvswitch/ovs-vswitchd.pid');
 describe('the quickstart, from an empty folder', function () {
   needs('linux');
   this.timeout(900_000);
+  const temp = tempDirectories();
   let folder: string;
   let bin: string;
   let demo: ReturnType<typeof openTerminal> | undefined;
   let terminal: ReturnType<typeof openTerminal>;
 
   before(() => {
-    folder = clone();
-    bin = mkdtempSync(join(tmpdir(), 'plumbline-bin-'));
+    folder = join(temp(), 'plumbline');
+    bin = temp();
+    clone(folder);
     // `plumbline` of the README stands for an installed command.
     symlinkSync(join(folder, 'dist/plumbline.mjs'), join(bin, 'plumbline'));
     terminal = openTerminal(folder, `${process.env['PATH']}:${bin}`);
@@ -131,8 +127,6 @@ describe('the quickstart, from an empty folder', function () {
   after(async () => {
     terminal.shell.stdin.end();
     if (demo !== undefined && isOpen(demo.shell)) await pressCtrlC(demo.shell);
-    rmSync(dirname(folder), { recursive: true, force: true });
-    rmSync(bin, { recursive: true, force: true });
   });
 
   const type = async (line: string) => {

@@ -1,9 +1,9 @@
-import { execFile } from 'node:child_process';
 import { explain } from '../../cli/explain/explain.ts';
 import { readSubject } from '../../cli/explain/subject.ts';
 import type { ClusterAccess } from '../../cli/support/cluster.ts';
 import { type Command, commandText } from '../../diagnosis/remedies.ts';
 import { createObjectsApi } from '../cli/objects-api-stand-in.ts';
+import { runLine } from '../support/run-program.ts';
 import { NOW, STATE_TABLE } from './state-table-fixture.ts';
 
 /** Every command suggested for a state of the table. */
@@ -19,11 +19,5 @@ export async function commandsOfTable(): Promise<Command[]> {
   return [...found.values()];
 }
 
-/** Runs a command line as a user types it. */
-export function shell(text: string, kubeconfig: string): Promise<{ status: number; output: string }> {
-  return new Promise((resolve) => {
-    execFile('sh', ['-c', `${text} 2>&1`], { env: { ...process.env, KUBECONFIG: kubeconfig } }, (error, stdout) => {
-      resolve({ status: error === null ? 0 : Number(error.code), output: stdout });
-    });
-  });
-}
+export const shell = (text: string, kubeconfig: string) =>
+  runLine(text, { env: { ...process.env, KUBECONFIG: kubeconfig } });

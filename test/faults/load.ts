@@ -19,6 +19,8 @@ const AFTER = 20;
 /** Lifetime of a VM in milliseconds: at least the first, less than the second. */
 const [MIN_LIFE_MILLISECONDS, MAX_LIFE_MILLISECONDS] = [50, 400];
 
+const CHECK_MILLISECONDS = 10;
+
 export function startLoad({ world, seed, vms }: LoadOptions) {
   const { client } = world.cluster;
   const stopping = new AbortController();
@@ -115,31 +117,20 @@ export function startLoad({ world, seed, vms }: LoadOptions) {
 
 function watchPods({ cluster: { client } }: World) {
   const pods = new Map<string, KubePod>();
-  const listeners = new Set<() => void>();
   const vmOf = ({ metadata }: KubePod) => metadata.labels?.['vm.kubevirt.io/name'] ?? '';
   const stop = client.follow(PODS, ({ type, object }) => {
     if (object.metadata.namespace !== NAMESPACE) return;
     const name = vmOf(object);
     if (type !== 'DELETED') pods.set(name, object);
     else if (pods.get(name)?.metadata.uid === object.metadata.uid) pods.delete(name);
-    for (const listener of listeners) listener();
   });
-  /** Checks at each change and at intervals, so that a pod that waits too long is noticed. */
   const wait = async <T>(signal: AbortSignal, check: () => void, look: () => T | undefined): Promise<T> => {
     for (;;) {
       const found = look();
       if (found !== undefined) return found;
       check();
       signal.throwIfAborted();
-      await new Promise<void>((resolve) => {
-        const heard = () => {
-          clearTimeout(timer);
-          listeners.delete(heard);
-          resolve();
-        };
-        const timer = setTimeout(heard, 500);
-        listeners.add(heard);
-      });
+      await delay(CHECK_MILLISECONDS);
     }
   };
   return {

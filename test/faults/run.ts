@@ -1,8 +1,6 @@
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import { buildOnce } from '../support/bundles.ts';
 import { commandLine, exitOnSignals, newSeed } from '../support/command-line.ts';
-import { assetDirectories } from '../support/parts.ts';
+import { assetDirectories, isInstalled } from '../support/parts.ts';
 import { play } from './play.ts';
 import { SCENARIOS } from './scenarios/index.ts';
 import type { Ground } from './world/world.ts';
@@ -34,9 +32,6 @@ const names = values.scenario?.split(',');
 const unknown = names?.find((name) => !SCENARIOS.some((one) => one.name === name));
 if (unknown !== undefined) refuse(`--scenario ${unknown}: there is no such scenario`);
 
-const hasControlPlane = ['kube-apiserver', 'etcd', 'kube-scheduler', 'kube-controller-manager'].every((program) =>
-  assetDirectories().some((directory) => existsSync(join(directory, program))),
-);
 const grounds = (values.on === 'both' ? ['sandbox', 'real'] : [values.on]) as Ground[];
 
 exitOnSignals();
@@ -45,7 +40,7 @@ if (!values['no-build']) buildOnce();
 let held = 0;
 let failed = 0;
 for (const ground of grounds) {
-  if (ground === 'real' && !hasControlPlane) {
+  if (ground === 'real' && !isInstalled('controlPlane')) {
     console.log(`real: skipped, no control plane in ${assetDirectories().join(', ')}`);
     if (values.on === 'real') failed++;
     continue;

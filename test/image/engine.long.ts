@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { execFile, spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import packageJson from '../../package.json' with { type: 'json' };
 import { IMAGES } from '../../packaging/images/assemble.ts';
+import { tempDirectories } from '../support/files.ts';
 import { needs, skipFor } from '../support/parts.ts';
 import { HERE, type ImageArchitecture, THERE } from './bases-fixture.ts';
 import { type BuiltImage, createEngine, type Engine } from './engine-stage.ts';
@@ -24,6 +24,7 @@ describe('images that buildah builds from the Dockerfile', function () {
   needs('root');
   needs('buildah');
   this.timeout(60 * 60_000);
+  const temp = tempDirectories();
   let directory: string;
   let engine: Engine;
   const images = new Map<string, BuiltImage>();
@@ -32,13 +33,10 @@ describe('images that buildah builds from the Dockerfile', function () {
     await run('npm', ['ping']).catch(() =>
       skipFor({ name: 'npm’s registry', install: 'run where npm ping succeeds' }, this),
     );
-    directory = mkdtempSync(join(tmpdir(), 'plumbline-image-'));
+    directory = temp();
     engine = await createEngine();
   });
-  after(async () => {
-    await engine?.close();
-    if (directory !== undefined) rmSync(directory, { recursive: true, force: true });
-  });
+  after(() => engine?.close());
 
   const tree = (name: string, architecture: ImageArchitecture, path = '') =>
     join(directory, `${name}-${architecture}`, path);

@@ -1,24 +1,15 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 import { createHost } from '../../model/host.ts';
 import { writeSysfs } from '../../sandbox/kubelet/sysfs.ts';
 import { root } from '../support/bundles.ts';
 import { eventually } from '../support/eventually.ts';
+import { tempDirectories } from '../support/files.ts';
+import { kubeconfigOf } from '../support/kubeconfig.ts';
 import { needs } from '../support/parts.ts';
 
 const NAMES = ['webhook', 'scheduler-plugin', 'node-agent', 'console'] as const;
@@ -41,7 +32,8 @@ describe('the images’ files', function () {
   needs('musl');
   needs('make');
   this.timeout(300_000);
-  const directory = mkdtempSync(join(tmpdir(), 'plumbline-images-'));
+  const temp = tempDirectories();
+  let directory: string;
   const image = (name: string, path = '') => join(directory, name, path);
   const files = (name: string) =>
     readdirSync(image(name), { recursive: true, withFileTypes: true })
@@ -49,11 +41,11 @@ describe('the images’ files', function () {
       .map((entry) => join(entry.parentPath, entry.name).slice(image(name).length));
 
   before(() => {
+    directory = temp();
     const env = { ...process.env, PLUMBLINE_DIST: join(directory, 'dist') };
     const args = ['run', '--silent', 'build:image', '--', ...NAMES, '--out', directory];
     execFileSync('npm', args, { cwd: root, env, stdio: 'pipe' });
   });
-  after(() => rmSync(directory, { recursive: true, force: true }));
 
   it('are the daemon and its licences; only the agent has native code, for this platform', () => {
     const terms = ['/plumbline/LICENSE', '/plumbline/THIRD-PARTY-LICENSES', '/plumbline/sbom.cdx.json'];
@@ -113,15 +105,8 @@ describe('the images’ files', function () {
     const files = Object.values(JSON.parse(inputs) as Record<string, readonly string[]>).flat();
     const own = files.filter((file) => !file.includes('node_modules/') && !file.includes(':'));
     // These are read, and are in no bundle.
-    const others = [
-      'LICENSE',
-      'build-console.ts',
-      'build.ts',
-      'native',
-      'package-lock.json',
-      'packaging',
-      'tsconfig.json',
-    ];
+    const programs = ['build-console.ts', 'build.ts', 'native', 'packaging'];
+    const others = ['LICENSE', 'package-lock.json', 'tsconfig.json', ...programs];
     const top = new Set(['console', 'package.json', ...others, ...own.map((file) => file.split('/')[0])]);
     const lines = readFileSync(join(root, '.dockerignore'), 'utf8').split('\n').slice(1, -1);
     assert.deepEqual(lines, ['*', ...[...top].sort().map((name) => `!${name}`), '**/node_modules']);
@@ -178,12 +163,7 @@ describe('the images’ files', function () {
     it('node-agent: runs with its native module, and stops cleanly', async () => {
       // The files that a container has of its machine.
       await writeSysfs(image('node-agent', 'sys'), createHost({ cells: [{ id: 0, cpus: '0-1' }], cores: ['0', '1'] }));
-      const kubeconfig = {
-        'current-context': 'c',
-        contexts: [{ name: 'c', context: { cluster: 'c', user: 'c' } }],
-        clusters: [{ name: 'c', cluster: { server: 'https://127.0.0.1:1' } }],
-        users: [{ name: 'c', user: { token: 't' } }],
-      };
+      const kubeconfig = kubeconfigOf({ server: 'https://127.0.0.1:1' }, { token: 't' });
       writeFileSync(image('node-agent', 'kubeconfig'), JSON.stringify(kubeconfig));
       const child = inImage('node-agent', ['--node-name', 'n', '--kubeconfig', '/kubeconfig', '--probe-port', '0']);
       const end = ended(child);

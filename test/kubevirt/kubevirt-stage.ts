@@ -79,7 +79,7 @@ export function createRealKubeVirt(): KubeVirt {
       const [clientCert, clientKey] = await writeCertificate(certificates, 'client', serving, [HANDLER_CLIENT]);
       const virtHandler = await createVirtHandler({ plane, client, nodes, onFault });
       const run = async (name: string, account: string, args: readonly string[]): Promise<Program> => {
-        const kubeconfig = await plane.kubeconfig(name, await plane.serviceAccountToken(KUBEVIRT, account));
+        const kubeconfig = await plane.accountKubeconfig(name, KUBEVIRT, account);
         const all = ['--kubeconfig', kubeconfig, '--listen', '127.0.0.1', ...args];
         return startProgram(name, join(pathOf('kubevirt'), name), all, join(directory, `${name}.log`));
       };

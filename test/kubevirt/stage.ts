@@ -1,21 +1,15 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { DemoNode } from '../../cli/demo/nodes.ts';
 import { install } from '../../cli/demo/plumbline.ts';
 import { until } from '../../cli/demo/until.ts';
-import {
-  EVENTS,
-  NODE_TOPOLOGIES,
-  NODES,
-  PODS,
-  VIRTUAL_MACHINE_INSTANCES,
-} from '../../sandbox/api-server/built-in-types.ts';
+import { EVENTS, PODS, VIRTUAL_MACHINE_INSTANCES } from '../../sandbox/api-server/built-in-types.ts';
 import type { JsonRecord, KubeObject, KubePod, KubeVmi } from '../../sandbox/objects.ts';
 import { aggregation } from '../real/certificates-fixture.ts';
 import { namespaceOf } from '../real/control-plane-stage.ts';
 import { createRealCluster, type RealCluster } from '../real/demo/real-cluster-stage.ts';
 import { buildOnce, dist, root } from '../support/bundles.ts';
+import { untilReported } from '../support/demo-cluster.ts';
+import { buildStage } from '../support/stage.ts';
 import { createRealKubeVirt } from './kubevirt-stage.ts';
 
 /** A real control plane with KubeVirt and Plumbline, installed by its manifests, on emulated nodes. */
@@ -36,12 +30,7 @@ const NODES_OF_STAGE: readonly DemoNode[] = [
 export async function startKubeVirtStage() {
   const nodes = NODES_OF_STAGE;
   buildOnce();
-  const directory = mkdtempSync(join(tmpdir(), 'kv-'));
-  const undo: (() => Promise<unknown>)[] = [async () => rmSync(directory, { recursive: true, force: true })];
-  const stop = async () => {
-    for (const one of undo.toReversed()) await one();
-  };
-  try {
+  return buildStage('kv-', async (directory, undo) => {
     const apiServerArgs = aggregation(directory);
     const onFault = (error: unknown) => console.error(error);
     const cluster = createRealCluster(
@@ -49,34 +38,17 @@ export async function startKubeVirtStage() {
       { kubeVirt: createRealKubeVirt(), apiServerArgs },
     );
     await cluster.start();
-    undo.push(() => cluster.stop());
+    undo(() => cluster.stop());
     await cluster.plane.create(...['ovn-kubernetes', 'vms'].map(namespaceOf));
     const settings = { cluster, nodes, ovs: { rundir: join(directory, 'no-ovs') }, ovsNode: '', directory, dist };
     const plumbline = await install(settings);
-    undo.push(() => plumbline.stop());
+    undo(() => plumbline.stop());
     await plumbline.ready();
     const { port } = await plumbline.webhook.ports();
     await cluster.wire({ webhook: port, extender: await plumbline.extenderPort() });
-    for (const { name, physnets } of nodes) await reported(cluster, name, Object.keys(physnets));
-    return { ...machinesOn(cluster), cluster, stop };
-  } catch (error) {
-    await stop();
-    throw error;
-  }
-}
-
-async function reported({ client }: RealCluster, name: string, physnets: readonly string[]): Promise<void> {
-  await until(
-    `the report of ${name}`,
-    PATIENCE,
-    () => client.get(NODE_TOPOLOGIES, undefined, name)?.status ?? undefined,
-  );
-  for (const physnet of physnets) {
-    await until(`${name} to have ${physnet}`, PATIENCE, () => {
-      const amount = client.get(NODES, undefined, name)?.status?.allocatable?.[`physnet.plumbline.dev/${physnet}`];
-      return amount === undefined || amount === '0' ? undefined : amount;
-    });
-  }
+    await untilReported(cluster, nodes);
+    return { ...machinesOn(cluster), cluster };
+  });
 }
 
 /** Maximum seconds of any wait: a loaded machine is not a failure, and a wait ends as soon as its event occurs. */

@@ -41,8 +41,8 @@ async function createNode(
   { name: node, kubelet }: EmulatedNode,
 ): Promise<VirtHandler> {
   const pod = await createPod(plane, node);
-  const token = await plane.serviceAccountToken(KUBEVIRT, 'kubevirt-handler', pod);
-  const kube = createKubeClient(kubeconfigAccess(await plane.kubeconfig(pod.name, token)), 'virt-handler');
+  const kubeconfig = await plane.accountKubeconfig(pod, KUBEVIRT, 'kubevirt-handler', pod);
+  const kube = createKubeClient(kubeconfigAccess(kubeconfig), 'virt-handler');
   const client = createRemoteClient({ client: kube, types: [VIRTUAL_MACHINE_INSTANCES], log: silent });
   await client.start();
   const edit = (vmi: KubeVmi, change: (draft: KubeVmi) => void): Promise<void> =>
@@ -143,7 +143,7 @@ function arrive(draft: KubeVmi): void {
   draft.status = { ...draft.status, migrationState: migration };
 }
 
-async function createPod(plane: ControlPlane, node: string): Promise<{ name: string; uid: string }> {
+async function createPod(plane: ControlPlane, node: string): Promise<string> {
   const name = `virt-handler-${node}`;
   await plane.create({
     apiVersion: 'v1',
@@ -159,6 +159,5 @@ async function createPod(plane: ControlPlane, node: string): Promise<{ name: str
   const status = { podIP: '127.0.0.1', podIPs: [{ ip: '127.0.0.1' }] };
   const path = `/api/v1/namespaces/${KUBEVIRT}/pods/${name}`;
   await plane.client.patch(`${path}/status`, 'application/merge-patch+json', { status });
-  const { metadata } = (await plane.client.get(path)) as { metadata: { uid: string } };
-  return { name, uid: metadata.uid };
+  return name;
 }

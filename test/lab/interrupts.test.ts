@@ -15,8 +15,8 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
-import { build } from 'esbuild';
 import { CpuSet } from '../../model/cpu-set.ts';
+import { bundleProgram } from '../support/bundle-program.ts';
 import { root } from '../support/bundles.ts';
 import { needs, skipFor } from '../support/parts.ts';
 import { isMade } from './machine/base.ts';
@@ -80,16 +80,9 @@ async function makeInitramfs(directory: string): Promise<string> {
       dereference: true,
     });
   }
-  await build({
-    entryPoints: [join(root, 'test/lab/interrupts-guest.ts')],
-    outfile: join(guest, 'app/guest.mjs'),
-    bundle: true,
-    platform: 'node',
-    target: 'node20',
+  await bundleProgram('test/lab/interrupts-guest.ts', join(guest, 'app/guest.mjs'), {
     format: 'esm',
-    external: ['koffi'],
     banner: { js: "import { createRequire } from 'node:module'; const require = createRequire('/app/guest.mjs');" },
-    logLevel: 'warning',
   });
   writeFileSync(join(guest, 'init'), INIT);
   chmodSync(join(guest, 'init'), 0o755);

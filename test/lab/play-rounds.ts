@@ -2,8 +2,8 @@ import { rmSync } from 'node:fs';
 import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { build } from 'esbuild';
 import { monotonicSeconds } from '../../runtime/time.ts';
+import { bundleProgram } from '../support/bundle-program.ts';
 import { type AgentReport, startAgent } from './agent-report.ts';
 import { createCluster } from './cluster.ts';
 import { deviceCounts } from './devices.ts';
@@ -110,17 +110,7 @@ export function createClock(): () => string {
 export async function bundlePlugin(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'plumbline-lab-'));
   process.once('exit', () => rmSync(directory, { recursive: true, force: true }));
-  const outfile = join(directory, 'device-plugin.cjs');
-  await build({
-    entryPoints: [join(import.meta.dirname, 'device-plugin.ts')],
-    outfile,
-    bundle: true,
-    platform: 'node',
-    target: 'node20',
-    format: 'cjs',
-    logLevel: 'warning',
-  });
-  return outfile;
+  return bundleProgram('test/lab/device-plugin.ts', join(directory, 'device-plugin.cjs'));
 }
 
 interface Row {

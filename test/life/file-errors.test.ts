@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { buildOnce } from '../support/bundles.ts';
-import { endsWithUs } from '../support/children.ts';
+import { endChild, endsWithUs } from '../support/children.ts';
 import { needs } from '../support/parts.ts';
 import { until } from '../support/until.ts';
 import { Invariants, reportedFree } from './invariants.ts';
@@ -33,19 +33,15 @@ const filesOf = ({ directory, kubelet, switch: ovs }: LifeNode) => [
 const pause = (milliseconds: number) => new Promise<void>((resolve) => setTimeout(resolve, milliseconds));
 
 /** Every access of the process to these files fails. @returns a function that ends it */
-async function failAccess(pid: number, files: readonly string[], error: string): Promise<() => Promise<void>> {
+async function failAccess(pid: number, files: readonly string[], error: string): Promise<() => Promise<unknown>> {
   const paths = files.flatMap((file) => ['-P', file]);
   const inject = ['-e', `trace=${CALLS}`, '-e', `inject=${CALLS}:error=${error}`, '-o', '/dev/null'];
   const strace = spawn('strace', ['-f', '-p', String(pid), ...paths, ...inject], {
     stdio: ['ignore', 'ignore', 'pipe'],
   });
   endsWithUs(strace);
-  const exited = once(strace, 'exit');
   await once(strace.stderr, 'data');
-  return async () => {
-    strace.kill('SIGINT');
-    await exited;
-  };
+  return () => endChild(strace, 'SIGINT');
 }
 
 async function playError(error: string): Promise<string[]> {

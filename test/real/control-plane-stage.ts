@@ -128,6 +128,19 @@ export async function startControlPlane(options: ControlPlaneOptions = {}) {
     throw error;
   }
 
+  const serviceAccountToken = async (namespace: string, name: string, pod?: string): Promise<string> => {
+    const boundObjectRef = pod && {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      name: pod,
+      uid: await uidOf(client, namespace, pod),
+    };
+    const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${name}/token`;
+    const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: { boundObjectRef } };
+    const { status } = (await client.create(path, body)) as { status: { token: string } };
+    return status.token;
+  };
+
   const configured = (configuration: Readonly<Record<string, unknown>>, as: SchedulerIdentity | undefined) => ({
     apiVersion: 'kubescheduler.config.k8s.io/v1',
     kind: 'KubeSchedulerConfiguration',
@@ -162,13 +175,11 @@ export async function startControlPlane(options: ControlPlaneOptions = {}) {
     /** Compacts all older versions, so that watches from one get 410. */
     compact: () => compact(etcdUrl),
     stop,
-    async serviceAccountToken(namespace: string, name: string, pod?: { name: string; uid: string }) {
-      const boundObjectRef = pod && { apiVersion: 'v1', kind: 'Pod', name: pod.name, uid: pod.uid };
-      const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${name}/token`;
-      const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: { boundObjectRef } };
-      const { status } = (await client.create(path, body)) as { status: { token: string } };
-      return status.token;
-    },
+    /** @param pod in whose volume the token would be */
+    serviceAccountToken,
+    /** The file of a kubeconfig with such a token. @param name of the file */
+    accountKubeconfig: async (name: string, ...account: Parameters<typeof serviceAccountToken>) =>
+      kubeconfig(name, await serviceAccountToken(...account)),
     /** Creates objects of any kind, in order; an existing one stays unchanged. Kinds are found by discovery. */
     create: (...objects: readonly KubernetesObject[]) => createObjects(client, objects),
     /**
@@ -199,6 +210,13 @@ export async function startControlPlane(options: ControlPlaneOptions = {}) {
       ]);
     },
   };
+}
+
+async function uidOf(client: KubeClient, namespace: string, pod: string): Promise<string> {
+  const { metadata } = (await client.get(`/api/v1/namespaces/${namespace}/pods/${pod}`)) as {
+    metadata: { uid: string };
+  };
+  return metadata.uid;
 }
 
 /** etcd syncs each write and would wait for a busy disk. No data has to outlive the tests. */

@@ -1,24 +1,18 @@
 import type { IncomingMessage } from 'node:http';
-import { createServer } from 'node:https';
 import { json } from 'node:stream/consumers';
 import { evictionDenial } from '../../sandbox/api-server/subresources.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import type { KubePod, KubeVmi } from '../../sandbox/objects.ts';
-import { listenOnLoopback } from '../support/processes.ts';
+import { type JsonAnswer, serveJson } from '../support/json-server.ts';
 import { until } from '../support/until.ts';
 import { type ControlPlane, type KubernetesObject, namespaceOf } from './control-plane-stage.ts';
 
 const GROUP = 'subresources.kubevirt.io';
 const NAMESPACE = 'kubevirt';
 
-export interface VirtApiAnswer {
-  readonly status: number;
-  readonly body?: object;
-}
-
 interface VirtApiDeps {
   /** The result for a VMI that the extender resumes, by namespace and name. Default: no aggregated API. */
-  readonly unpause?: (namespace: string, name: string) => Promise<VirtApiAnswer>;
+  readonly unpause?: (namespace: string, name: string) => Promise<JsonAnswer>;
   /** The reason why the eviction of a pod, by namespace and name, is denied; undefined: allowed. */
   readonly denial: (namespace: string, name: string) => Promise<string | undefined>;
 }
@@ -30,7 +24,7 @@ export async function serveVirtApi(plane: ControlPlane, { unpause, denial }: Vir
   const authority = createCertificateAuthority('virt-api');
   /** Pods whose eviction was reviewed: `namespace/name`. */
   const reviewed: string[] = [];
-  const judge = async (request: IncomingMessage): Promise<VirtApiAnswer> => {
+  const judge = async (request: IncomingMessage): Promise<JsonAnswer> => {
     const { uid, namespace, name } = ((await json(request)) as EvictionReview).request;
     reviewed.push(`${namespace}/${name}`);
     const message = await denial(namespace, name);
@@ -38,7 +32,7 @@ export async function serveVirtApi(plane: ControlPlane, { unpause, denial }: Vir
     const response = { uid, allowed: message === undefined, ...status };
     return { status: 200, body: { apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', response } };
   };
-  const answerTo = async (request: IncomingMessage): Promise<VirtApiAnswer> => {
+  const answerTo = async (request: IncomingMessage): Promise<JsonAnswer> => {
     const { method, url = '', headers } = request;
     if (url.startsWith(EVICTIONS)) return judge(request);
     request.resume();
@@ -49,13 +43,7 @@ export async function serveVirtApi(plane: ControlPlane, { unpause, denial }: Vir
       return { status: 406, body: failure(406, 'NotAcceptable', '406: Not Acceptable') };
     return (await unpause?.(namespace ?? '', name ?? '')) ?? { status: 404 };
   };
-  const server = createServer(authority.issue(['localhost']), (request, response) => {
-    void answerTo(request).then(({ status, body }) => {
-      response.writeHead(status, { 'content-type': 'application/json' });
-      response.end(body === undefined ? '' : JSON.stringify(body));
-    });
-  });
-  const port = await listenOnLoopback(server);
+  const { port, stop } = await serveJson(answerTo, authority.issue(['localhost']));
   await plane.create(evictionWebhook(port, authority.cert));
   if (unpause !== undefined) {
     await plane.create(...apiService(port));
@@ -64,13 +52,7 @@ export async function serveVirtApi(plane: ControlPlane, { unpause, denial }: Vir
       return true;
     });
   }
-  return {
-    reviewed,
-    async stop() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
-  };
+  return { reviewed, stop };
 }
 
 /** Only its webhook for evictions, as if every VM were to migrate live and none could. */

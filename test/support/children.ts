@@ -1,5 +1,6 @@
 import type { ChildProcess } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 
 const children = new Set<ChildProcess>();
@@ -10,6 +11,25 @@ process.once('exit', () => {
 export function endsWithUs(child: ChildProcess): void {
   children.add(child);
   child.once('exit', () => children.delete(child));
+}
+
+/**
+ * Ends a process with a signal, and with SIGKILL if it has not ended after the grace.
+ * @returns its exit status, or the signal that ended it
+ */
+export async function endChild(
+  child: ChildProcess,
+  signal: NodeJS.Signals = 'SIGTERM',
+  graceSeconds = 10,
+): Promise<number | NodeJS.Signals | null> {
+  if (child.pid !== undefined && child.exitCode === null && child.signalCode === null) {
+    const ended = once(child, 'exit');
+    child.kill(signal);
+    const timer = setTimeout(() => child.kill('SIGKILL'), graceSeconds * 1000);
+    await ended;
+    clearTimeout(timer);
+  }
+  return child.exitCode ?? child.signalCode;
 }
 
 export function endGroup({ pid, exitCode, signalCode }: ChildProcess): void {

@@ -1,9 +1,8 @@
 import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { root } from './bundles.ts';
-import { endsWithUs } from './children.ts';
+import { endChild, endsWithUs } from './children.ts';
 
 /** A daemon from its source, as arguments of Node.js. @param main a path below the root of the repository */
 export const fromSource = (main: string) => ['--import', 'tsx', join(root, main)] as const;
@@ -31,11 +30,6 @@ export function startDaemonProcess(args: readonly string[], env = process.env) {
       return { status: response.status, body: await response.text() };
     },
     /** Sends SIGTERM and returns the exit status. */
-    async stop() {
-      const exited = child.exitCode === null ? once(child, 'exit') : undefined;
-      child.kill('SIGTERM');
-      await exited;
-      return child.exitCode;
-    },
+    stop: () => endChild(child, 'SIGTERM', 60),
   };
 }

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import * as z from 'zod';
 import type { KubeClient } from '../../kube/client.ts';
 import { createReflector } from '../../kube/reflector.ts';
@@ -30,6 +31,7 @@ export interface Mirror {
 const anyObject = z.looseObject({ metadata: z.looseObject({ name: z.string(), namespace: z.string().optional() }) });
 /** Number of deleted objects that are remembered, so that a late response does not add them again. */
 const MAX_GONE = 20_000;
+const CHECK_MILLISECONDS = 5;
 
 export function createMirror(client: KubeClient, type: ResourceType, log: Logger): Mirror {
   const items = new Map<string, KubeObject>();
@@ -89,26 +91,15 @@ export function createMirror(client: KubeClient, type: ResourceType, log: Logger
     whenSynced: reflector.whenSynced,
     get: (namespace, name) => items.get(type.namespaced ? `${namespace}/${name}` : name),
     list: () => [...items.values()],
-    newerThan: (known, signal) =>
-      new Promise((resolve, reject) => {
-        const key = objectKey(known.metadata);
-        const settle = (settled: () => void) => {
-          signal.removeEventListener('abort', abort);
-          listeners.delete(look);
-          settled();
-        };
-        const abort = () => settle(() => reject(signal.reason as Error));
-        const look = () => {
-          const current = items.get(key);
-          const isSame = current !== undefined && current.metadata.uid === known.metadata.uid;
-          if (isSame && versionOf(current) <= versionOf(known)) return;
-          settle(() => resolve(isSame ? current : undefined));
-        };
-        signal.addEventListener('abort', abort);
-        listeners.add(look);
-        if (signal.aborted) abort();
-        else look();
-      }),
+    async newerThan(known, signal) {
+      const key = objectKey(known.metadata);
+      for (;;) {
+        const current = items.get(key);
+        if (current === undefined || current.metadata.uid !== known.metadata.uid) return undefined;
+        if (versionOf(current) > versionOf(known)) return current;
+        await delay(CHECK_MILLISECONDS, undefined, { signal });
+      }
+    },
     accept,
     follow,
   };

@@ -1,7 +1,6 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { mock } from 'node:test';
 import type { Command } from 'commander';
+import { serveJson } from './json-server.ts';
 
 export async function runCommand(command: Command, words: readonly string[]) {
   const { exitCode } = process;
@@ -21,14 +20,10 @@ export async function runCommand(command: Command, words: readonly string[]) {
 
 /** The same against an agent. @param pages its answers, by path */
 export async function askAgent(command: Command, words: readonly string[], pages: Readonly<Record<string, unknown>>) {
-  const agent = createServer(({ url = '' }, response) => {
-    response.writeHead(pages[url] === undefined ? 404 : 200).end(JSON.stringify(pages[url]));
-  });
-  await new Promise<void>((resolve) => agent.listen(0, '127.0.0.1', resolve));
-  const url = `http://127.0.0.1:${(agent.address() as AddressInfo).port}`;
+  const agent = await serveJson(({ url = '' }) => (pages[url] === undefined ? { status: 404 } : { body: pages[url] }));
   try {
-    return await runCommand(command, [...words, '--agent', url]);
+    return await runCommand(command, [...words, '--agent', `http://127.0.0.1:${agent.port}`]);
   } finally {
-    agent.close();
+    await agent.stop();
   }
 }

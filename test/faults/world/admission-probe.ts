@@ -1,4 +1,4 @@
-import { Agent, request } from 'node:https';
+import { httpCall } from '../../support/http-call.ts';
 import { requestFor } from '../../webhook/launcher-fixture.ts';
 import type { World } from './world.ts';
 
@@ -30,23 +30,7 @@ export function startAdmissionProbe({ cluster, daemons }: World) {
   };
 }
 
-function post(ca: string, port: number, path: string, body: string): Promise<void> {
-  const agent = new Agent({ ca, keepAlive: false, maxCachedSessions: 0 });
-  const headers = { 'content-type': 'application/json' };
-  return new Promise((resolve, reject) => {
-    const call = request({ host: '127.0.0.1', port, path, method: 'POST', agent, headers }, (response) => {
-      let text = '';
-      response.setEncoding('utf8').on('data', (chunk: string) => {
-        text += chunk;
-      });
-      response.on('error', reject);
-      response.on('end', () => {
-        if (response.statusCode === 200 && !text.includes('"allowed":false')) resolve();
-        else reject(new Error(`${response.statusCode} ${text.slice(0, 200)}`));
-      });
-    });
-    call.setTimeout(10_000, () => call.destroy(new Error('no answer in 10 s')));
-    call.on('error', reject);
-    call.end(body);
-  });
+async function post(trust: string, port: number, path: string, body: string): Promise<void> {
+  const { status, text } = await httpCall({ port, path, body, trust, signal: AbortSignal.timeout(10_000) });
+  if (status !== 200 || text.includes('"allowed":false')) throw new Error(`${status} ${text.slice(0, 200)}`);
 }

@@ -17,24 +17,34 @@ const GONE = {
   code: 410,
 };
 
-/** The daemons' connection to the API server, which can be broken; the observer bypasses it. */
-export async function startApiGate(server: string, serverCa: string) {
+interface ApiServer {
+  readonly url: string;
+  readonly ca: string;
+}
+
+/** The daemons' connection to the API server, which counts, and can be broken; the observer bypasses it. */
+export async function startApiGate(server: ApiServer) {
   const authority = createCertificateAuthority('faults-api');
-  const target = new URL(server);
-  const agent = new TlsAgent({ keepAlive: true, ca: serverCa });
+  const target = new URL(server.url);
+  const agent = new TlsAgent({ keepAlive: true, ca: server.ca });
   const watches = new Set<ServerResponse>();
   let areWatchesExpired = false;
   let expired = 0;
   let port = 0;
+  let traffic = { requests: 0, bytes: 0 };
 
   const pass = (incoming: IncomingMessage, outgoing: ServerResponse) => {
     const { method, url: path = '', headers } = incoming;
+    traffic.requests++;
     const forwarded: ClientRequest = request(
       { host: target.hostname, port: target.port, agent, method, path, headers },
       (answer) => {
         outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
         outgoing.flushHeaders();
         answer.on('error', () => outgoing.destroy());
+        answer.on('data', (chunk: Buffer) => {
+          traffic.bytes += chunk.length;
+        });
         answer.pipe(outgoing);
       },
     );
@@ -87,6 +97,12 @@ export async function startApiGate(server: string, serverCa: string) {
     get expired() {
       return expired;
     },
+    /** The calls since the last one of `take`, and the bytes of responses as sent (compressed if they are). */
+    take() {
+      const taken = traffic;
+      traffic = { requests: 0, bytes: 0 };
+      return taken;
+    },
     async stop() {
       await shut();
       agent.destroy();
@@ -102,16 +118,13 @@ interface Kubeconfig {
   readonly clusters: { readonly cluster: { server: string; 'certificate-authority-data': string } }[];
 }
 
-export async function serverOf(file: string): Promise<{ readonly url: string; readonly ca: string }> {
+export async function serverOf(file: string): Promise<ApiServer> {
   const cluster = (parse(await readFile(file, 'utf8')) as Kubeconfig).clusters[0]?.cluster;
   if (cluster === undefined) throw new Error(`${file} names no cluster`);
   return { url: cluster.server, ca: Buffer.from(cluster['certificate-authority-data'], 'base64').toString() };
 }
 
-export async function redirect(
-  file: string,
-  { url, ca }: { readonly url: string; readonly ca: string },
-): Promise<string> {
+export async function redirect(file: string, { url, ca }: ApiServer): Promise<string> {
   const content = parse(await readFile(file, 'utf8')) as Kubeconfig;
   for (const { cluster } of content.clusters) {
     cluster.server = url;

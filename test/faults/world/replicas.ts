@@ -1,6 +1,7 @@
-import { request } from 'node:https';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { SchedulerProgram } from '../../real/control-plane-stage.ts';
+import { httpCall } from '../../support/http-call.ts';
+import { until } from '../../support/until.ts';
 import type { Supervised } from './supervised.ts';
 
 /** A pod of one container, or of several that start and stop together. */
@@ -59,7 +60,16 @@ export function schedulerPair(extender: Supervised, startScheduler: () => Promis
     async ready(seconds) {
       await extender.ready(seconds);
       scheduler ??= startScheduler();
-      await schedulerReady(await scheduler, seconds);
+      const program = await scheduler;
+      await until(
+        'kube-scheduler to be ready',
+        async () => {
+          program.assertAlive();
+          // Its certificate is self-signed.
+          return (await httpCall({ port: program.port, path: '/readyz', trust: 'any' })).status === 200;
+        },
+        seconds,
+      );
     },
     async stop() {
       const own = await scheduler;
@@ -68,26 +78,4 @@ export function schedulerPair(extender: Supervised, startScheduler: () => Promis
       await extender.stop();
     },
   };
-}
-
-async function schedulerReady(scheduler: SchedulerProgram, seconds: number): Promise<void> {
-  const deadline = performance.now() + seconds * 1000;
-  while (!(await isReady(scheduler.port))) {
-    scheduler.assertAlive();
-    if (performance.now() > deadline) throw new Error(`kube-scheduler is not ready after ${seconds} s`);
-    await delay(100);
-  }
-}
-
-/** Its certificate is self-signed. */
-function isReady(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const options = { host: '127.0.0.1', port, path: '/readyz', rejectUnauthorized: false, agent: false };
-    const call = request(options, (response) => {
-      response.resume();
-      resolve(response.statusCode === 200);
-    });
-    call.on('error', () => resolve(false));
-    call.end();
-  });
 }

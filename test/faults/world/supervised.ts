@@ -2,7 +2,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { endsWithUs } from '../../support/children.ts';
+import { endChild, endsWithUs } from '../../support/children.ts';
+import { until } from '../../support/until.ts';
 
 export type Supervised = ReturnType<typeof supervise>;
 
@@ -21,8 +22,8 @@ export interface SupervisedOptions {
 const RESTART = 300;
 /** Milliseconds between the end of a replaced pod and the start of the next, as for a kubelet. */
 const CONTAINER_START = 1000;
-/** Milliseconds until it must have ended: terminationGracePeriodSeconds. */
-const GRACE = 30_000;
+/** Until it must have ended: terminationGracePeriodSeconds. */
+const GRACE_SECONDS = 30;
 
 /** Starts a daemon that is restarted whenever it ends, as by a kubelet. */
 export function supervise(options: SupervisedOptions) {
@@ -33,7 +34,6 @@ export function supervise(options: SupervisedOptions) {
   let stopping = false;
   let killed = false;
   let child: ChildProcess;
-  let ended: Promise<void>;
   let restart: NodeJS.Timeout | undefined;
 
   const start = () => {
@@ -45,13 +45,10 @@ export function supervise(options: SupervisedOptions) {
     });
     closeSync(out);
     endsWithUs(child);
-    ended = new Promise((resolve) => {
-      child.once('exit', (code, signal) => {
-        resolve();
-        if (stopping) return;
-        if (!killed) crashes.push(`${name} ended by itself with ${code ?? signal}`);
-        restart = setTimeout(start, RESTART);
-      });
+    child.once('exit', (code, signal) => {
+      if (stopping) return;
+      if (!killed) crashes.push(`${name} ended by itself with ${code ?? signal}`);
+      restart = setTimeout(start, RESTART);
     });
   };
   start();
@@ -60,11 +57,8 @@ export function supervise(options: SupervisedOptions) {
     stopping = true;
     clearTimeout(restart);
     if (!running()) return;
-    child.kill('SIGTERM');
-    const timer = setTimeout(() => child.kill('SIGKILL'), GRACE);
-    await ended;
-    clearTimeout(timer);
-    if (child.exitCode !== 0) crashes.push(`${name} did not end in order: ${child.exitCode ?? child.signalCode}`);
+    const status = await endChild(child, 'SIGTERM', GRACE_SECONDS);
+    if (status !== 0) crashes.push(`${name} did not end in order: ${status}`);
   };
 
   return {
@@ -89,13 +83,7 @@ export function supervise(options: SupervisedOptions) {
       child.kill('SIGKILL');
     },
     async ready(seconds: number): Promise<void> {
-      const deadline = performance.now() + seconds * 1000;
-      for (;;) {
-        const answer = await fetch(`http://127.0.0.1:${probePort}/readyz`).catch(() => undefined);
-        if (answer?.ok) return;
-        if (performance.now() > deadline) throw new Error(`${name} is not ready after ${seconds} s`);
-        await delay(50);
-      }
+      await until(`${name} to be ready`, async () => (await fetch(`http://127.0.0.1:${probePort}/readyz`)).ok, seconds);
     },
     /** Stops it cleanly, and starts the same from another file, as when the pod of a DaemonSet is replaced. */
     async replace(other: string) {

@@ -3,17 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type ClusterOptions, createEmbeddedCluster, type DemoCluster } from '../../../cli/demo/cluster.ts';
 import { openVswitch, type SwitchProcesses, threadCpus } from '../../../cli/demo/open-vswitch.ts';
-import { until } from '../../../cli/demo/until.ts';
 import { localnet } from '../../../cli/demo/vms.ts';
-import { NAMESPACE as SYSTEM, WEBHOOK, WEBHOOK_REQUIRED } from '../../../model/names.ts';
-import {
-  NAMESPACES,
-  NETWORK_ATTACHMENT_DEFINITIONS,
-  NODES as NODE_TYPE,
-} from '../../../sandbox/api-server/built-in-types.ts';
+import { NETWORK_ATTACHMENT_DEFINITIONS } from '../../../sandbox/api-server/built-in-types.ts';
 import { startRealOvs } from '../../node-agent/ovs-stage.ts';
-import { createRealCluster, type RealCluster } from '../../real/demo/real-cluster-stage.ts';
+import { createRealCluster } from '../../real/demo/real-cluster-stage.ts';
+import { switchOn } from '../../real/webhook/installed-stage.ts';
 import { dist, root } from '../../support/bundles.ts';
+import { createNamespaces, untilReported } from '../../support/demo-cluster.ts';
 import { isInstalled } from '../../support/parts.ts';
 import { startObserver } from '../observer/observer.ts';
 import { serverOf, startApiGate } from './api-gate.ts';
@@ -61,8 +57,7 @@ export async function startWorld(ground: Ground, options: WorldOptions = {}) {
     await cluster.prepare();
     const ovs = await switchOf(directory, options);
     stops.push(() => ovs.stop());
-    const server = await serverOf(await cluster.kubeconfig({ kind: 'admin' }));
-    const gate = await startApiGate(server.url, server.ca);
+    const gate = await startApiGate(await serverOf(await cluster.kubeconfig({ kind: 'admin' })));
     stops.push(() => gate.stop());
     const daemons = await startDaemons({
       cluster,
@@ -75,10 +70,11 @@ export async function startWorld(ground: Ground, options: WorldOptions = {}) {
     });
     stops.push(() => daemons.stop());
     await daemons.ready(READY);
-    if (real !== undefined && from !== dist) await switchWebhooksOn(real);
+    // As in a cluster with a release in which the webhook did not switch itself on.
+    if (real !== undefined && from !== dist) await switchOn(real.plane);
     await cluster.wire(daemons.ports);
     await cluster.called?.();
-    await advertised(cluster);
+    await untilReported(cluster, NODES);
     const observer = startObserver(cluster.client, observed(cluster, ovs), NAMESPACE);
     stops.push(async () => observer.stop());
     return {
@@ -100,17 +96,8 @@ export async function startWorld(ground: Ground, options: WorldOptions = {}) {
   }
 }
 
-/** As in a cluster with a release in which the webhook did not switch itself on. */
-async function switchWebhooksOn({ plane }: RealCluster): Promise<void> {
-  const path = `/apis/rbac.authorization.k8s.io/v1/namespaces/${SYSTEM}/rolebindings/${WEBHOOK_REQUIRED}`;
-  const subjects = [{ kind: 'ServiceAccount', name: WEBHOOK, namespace: SYSTEM }];
-  await plane.client.patch(path, 'application/merge-patch+json', { subjects });
-}
-
 async function createSurroundings({ client }: DemoCluster): Promise<void> {
-  for (const name of [NAMESPACE, 'ovn-kubernetes']) {
-    await client.create(NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
-  }
+  await createNamespaces({ client }, NAMESPACE, 'ovn-kubernetes');
   for (const name of ['physnet0', 'physnet1']) {
     await client.create(NETWORK_ATTACHMENT_DEFINITIONS, localnet(name, name));
   }
@@ -124,19 +111,6 @@ async function switchOf(directory: string, { openVswitch: real = false }: WorldO
   const { rundir, vswitchd, ovsdb, stop } = await startRealOvs(folder);
   const pids = [vswitchd.pid ?? 0, ovsdb.pid ?? 0];
   return { kind: 'Open vSwitch', rundir, pids, threads: () => threadCpus(pids), stop };
-}
-
-async function advertised({ client }: DemoCluster): Promise<void> {
-  for (const { name, physnets } of NODES) {
-    for (const physnet of Object.keys(physnets)) {
-      await until(`node ${name} to advertise ${physnet}`, 30, () => {
-        const amount = client.get(NODE_TYPE, undefined, name)?.status?.allocatable?.[
-          `physnet.plumbline.dev/${physnet}`
-        ];
-        return amount !== undefined && amount !== '0' ? amount : undefined;
-      });
-    }
-  }
 }
 
 function observed(cluster: DemoCluster, ovs: SwitchProcesses) {

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { request } from 'node:https';
 import { until } from '../../../cli/demo/until.ts';
 import { createKubeClient } from '../../../kube/api-transport.ts';
 import { kubeconfigAccess } from '../../../kube/kubeconfig.ts';
@@ -9,6 +8,7 @@ import type { PodView } from '../../../scheduler-plugin/cluster/pod-view.ts';
 import { removeUnstarted } from '../../../scheduler-plugin/controllers/evictions.ts';
 import { plumbline } from '../../cli/run.ts';
 import { type Spoken, spoken } from '../../cli/spoken.ts';
+import { httpCall } from '../../support/http-call.ts';
 import { type Cases, cpusOf, type KubeVirtStage, machine, PATIENCE, WHOLE_CORES } from '../stage.ts';
 
 const PLAIN = 'plain-scheduler';
@@ -80,8 +80,8 @@ export const startCases: Cases = (stage) => {
       const vm = machine('waits', { spec });
       await create(vm);
       const pod = await launcher('waits');
-      const token = await cluster.plane.serviceAccountToken('plumbline-system', 'plumbline-scheduler');
-      const extender = createKubeClient(kubeconfigAccess(await cluster.plane.kubeconfig('evicts', token)), 'evicts');
+      const kubeconfig = await cluster.plane.accountKubeconfig('evicts', 'plumbline-system', 'plumbline-scheduler');
+      const extender = createKubeClient(kubeconfigAccess(kubeconfig), 'evicts');
       const { name, uid = '', namespace = '' } = pod.metadata;
       const eviction = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name, namespace } };
       // The policies allow the extender only evictions of pods that have a node, which here does not exist.
@@ -174,15 +174,9 @@ export const startCases: Cases = (stage) => {
 async function unpause({ cluster: { plane } }: KubeVirtStage, vmi: string, accept: string): Promise<number> {
   const token = await plane.serviceAccountToken('plumbline-system', 'plumbline-scheduler');
   const path = `/apis/subresources.kubevirt.io/v1/namespaces/vms/virtualmachineinstances/${vmi}/unpause`;
-  return new Promise((resolve, reject) => {
-    const headers = { accept, authorization: `Bearer ${token}`, 'content-type': 'application/json' };
-    const sent = request(`${plane.url}${path}`, { method: 'PUT', ca: plane.ca, headers }, (response) => {
-      response.resume();
-      resolve(response.statusCode ?? 0);
-    });
-    sent.once('error', reject);
-    sent.end('{}');
-  });
+  const headers = { accept, authorization: `Bearer ${token}` };
+  const port = Number(new URL(plane.url).port);
+  return (await httpCall({ port, path, method: 'PUT', body: '{}', headers, trust: plane.ca })).status;
 }
 function launchersLeft({ cluster }: KubeVirtStage, vm: string): number {
   return cluster.client.list(PODS).filter(({ metadata }) => metadata.generateName === `virt-launcher-${vm}-`).length;
@@ -192,6 +186,3 @@ const FOUR = { cores: 4, dedicatedCpuPlacement: true, isolateEmulatorThread: tru
 const EVEN_PARITY = 'alpha.kubevirt.io/EmulatorThreadCompleteToEvenParity';
 const KUBEVIRT_CR = '/apis/kubevirt.io/v1/namespaces/kubevirt/kubevirts/kubevirt';
 const MERGE = 'application/merge-patch+json';
-/** A feature that the stand-in does not have: the annotation of the KubeVirt object. */
-
-/** A VM whose template has nothing of its own: what KubeVirt adds reaches the launcher. */

@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
 import { type CertificateAuthority, createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { KUBEVIRT, reachable } from '../../kubevirt/install-strategy-fixture.ts';
 import { writeCertificate } from '../../real/certificates-fixture.ts';
 import type { KubernetesObject } from '../../real/control-plane-stage.ts';
 import { isWebhookConfiguration } from '../../real/install/rendered-fixture.ts';
+import { httpCall } from '../../support/http-call.ts';
 import { freePort, startProgram } from '../../support/processes.ts';
 import type { LabMachine } from '../lab.ts';
 import { accountConfig } from '../scenarios/control-daemons.ts';
@@ -160,20 +159,10 @@ async function startVirtApi(scene: Scene, directory: string, authority: Certific
   undo(() => program.stop('SIGKILL'));
   await holds('virt-api answers', async () => {
     program.assertAlive();
-    assert.match(await health(port, authority.cert), /apiserver/);
+    const health = { port, path: '/healthz', trust: authority.cert, signal: AbortSignal.timeout(10_000) };
+    assert.match((await httpCall(health)).text, /apiserver/);
   });
   return port;
-}
-
-function health(port: number, ca: string): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const healthCheck = request({ host: '127.0.0.1', port, path: '/healthz', ca, timeout: 10_000 }, (response) => {
-      text(response).then(resolve, reject);
-    });
-    healthCheck.once('timeout', () => healthCheck.destroy(new Error('virt-api did not answer in 10 s')));
-    healthCheck.once('error', reject);
-    healthCheck.end();
-  });
 }
 
 async function startVirtController(scene: Scene, directory: string, authority: CertificateAuthority): Promise<void> {

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { dist } from '../../support/bundles.ts';
+import { endChild } from '../../support/children.ts';
 import { type DaemonProcess, startDaemonProcess } from '../../support/daemon-process.ts';
 
 const CLOCK = join(import.meta.dirname, '../../faults/world/jumping-clock.cjs');
@@ -63,12 +64,6 @@ export class LifeAgent {
 
   async #end(signal: NodeJS.Signals): Promise<void> {
     this.#isExpectedToEnd = true;
-    const child = this.#process.process;
-    if (child.exitCode !== null || child.signalCode !== null) return;
-    const exited = new Promise((resolve) => child.once('exit', resolve));
-    child.kill(signal);
-    const timer = setTimeout(() => child.kill('SIGKILL'), 20_000);
-    await exited;
-    clearTimeout(timer);
+    await endChild(this.#process.process, signal, 20);
   }
 }

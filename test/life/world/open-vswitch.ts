@@ -1,12 +1,11 @@
 import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { createAffinity } from '../../../native/affinity.ts';
 import { threadsOfProcess } from '../../../native/peer.ts';
-import { endsWithUs } from '../../support/children.ts';
+import { endChild, endsWithUs } from '../../support/children.ts';
 import { until } from '../../support/until.ts';
 
 const SCHEMA = '/usr/share/openvswitch/vswitch.ovsschema';
@@ -152,8 +151,6 @@ export class OpenVswitch {
   async #stop(name: Daemon): Promise<void> {
     const child = this.#daemons.get(name);
     this.#daemons.delete(name);
-    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
-    child.kill('SIGTERM');
-    await once(child, 'exit');
+    if (child !== undefined) await endChild(child);
   }
 }

@@ -52,7 +52,7 @@ async function userOfGuide(plane: ControlPlane, name: string, forward?: readonly
   }));
   await plane.create({ apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name, namespace: 'default' } });
   await grantRoles(plane, name, roles);
-  const kubeconfig = await plane.kubeconfig(name, await plane.serviceAccountToken('default', name));
+  const kubeconfig = await plane.accountKubeconfig(name, 'default', name);
   await until('the role to take effect', async () => (await plumbline(['top'], { kubeconfig })).status === 0);
   return kubeconfig;
 }
@@ -162,7 +162,7 @@ describe('explain, doctor and the console with the extender in kube-scheduler’
   it('names a missing permission in one line, and ends with status 3', async () => {
     const { plane } = stage;
     await plane.create({ apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'none', namespace: 'default' } });
-    const kubeconfig = await plane.kubeconfig('none', await plane.serviceAccountToken('default', 'none'));
+    const kubeconfig = await plane.accountKubeconfig('none', 'default', 'none');
     for (const args of [['top'], ['explain', 'pod', 'waits'], ['simulate', '--vm', '4c2t'], ['doctor']]) {
       const { status, stderr } = await plumbline(args, { kubeconfig });
       assert.equal(status, 3, args.join(' '));

@@ -2,9 +2,10 @@ import { PODS, VIRTUAL_MACHINE_INSTANCES } from '../../../sandbox/api-server/bui
 import { evictionDenial } from '../../../sandbox/api-server/subresources.ts';
 import type { EmulatedNode } from '../../../sandbox/cluster/cluster.ts';
 import { VirtController } from '../../../sandbox/virt-controller/virt-controller.ts';
+import type { JsonAnswer } from '../../support/json-server.ts';
 import type { RemoteClient } from '../../support/remote-client.ts';
 import type { ControlPlane } from '../control-plane-stage.ts';
-import { failure, serveVirtApi, type VirtApiAnswer } from '../virt-api-stage.ts';
+import { failure, serveVirtApi } from '../virt-api-stage.ts';
 import { FOREIGN_DEFINITIONS } from '../webhook/crds-fixture.ts';
 
 export interface KubeVirt {
@@ -40,7 +41,7 @@ export const KUBEVIRT_STAND_IN: KubeVirt = {
   },
 };
 
-async function unpause(client: RemoteClient, namespace: string, name: string): Promise<VirtApiAnswer> {
+async function unpause(client: RemoteClient, namespace: string, name: string): Promise<JsonAnswer> {
   const vmi = client.get(VIRTUAL_MACHINE_INSTANCES, namespace, name);
   const isPaused = vmi?.status?.conditions?.some(({ type }) => type === 'Paused') === true;
   if (!isPaused) return { status: 409, body: failure(409, 'Conflict', 'VMI is not paused') };

@@ -17,6 +17,7 @@ import type { Identity } from '../../../sandbox/cluster/identities.ts';
 import { silent } from '../../support/logger.ts';
 import type { Program } from '../../support/processes.ts';
 import { createRemoteClient, type RemoteClient } from '../../support/remote-client.ts';
+import { until } from '../../support/until.ts';
 import {
   type ControlPlane,
   type KubernetesObject,
@@ -78,8 +79,7 @@ export function createRealCluster(
   /** With the account of the shipped Deployment, which has only the permissions of the cluster's own scheduler. */
   const startOwn = async (extender: number, hostName?: string): Promise<SchedulerProgram> => {
     const { plane } = started();
-    const token = await plane.serviceAccountToken(NAMESPACE, SCHEDULER_ACCOUNT);
-    const kubeconfig = await plane.kubeconfig(SCHEDULER_ACCOUNT, token);
+    const kubeconfig = await plane.accountKubeconfig(SCHEDULER_ACCOUNT, NAMESPACE, SCHEDULER_ACCOUNT);
     const configuration = await sidecarConfiguration(options.packageRoot, extender);
     return plane.startScheduler(configuration, { kubeconfig, ...(hostName !== undefined && { hostName }) });
   };
@@ -173,12 +173,12 @@ async function kubeconfigOf({ plane, client }: Parts, identity: Identity): Promi
     case 'admin':
       return plane.adminKubeconfig;
     case 'webhook':
-      return plane.kubeconfig('webhook', await plane.serviceAccountToken(NAMESPACE, 'plumbline-webhook'));
+      return plane.accountKubeconfig('webhook', NAMESPACE, 'plumbline-webhook');
     case 'scheduler-plugin':
-      return plane.kubeconfig('scheduler-plugin', await plane.serviceAccountToken(NAMESPACE, SCHEDULER_ACCOUNT));
+      return plane.accountKubeconfig('scheduler-plugin', NAMESPACE, SCHEDULER_ACCOUNT);
     case 'node-agent': {
       const pod = await agentPod(client, identity.node);
-      return plane.kubeconfig(`agent-${identity.node}`, await plane.serviceAccountToken(NAMESPACE, AGENT, pod));
+      return plane.accountKubeconfig(`agent-${identity.node}`, NAMESPACE, AGENT, pod);
     }
     case 'dpu':
       await plane.create({
@@ -186,23 +186,16 @@ async function kubeconfigOf({ plane, client }: Parts, identity: Identity): Promi
         kind: 'ServiceAccount',
         metadata: { name: identity.node, namespace: DPUS },
       });
-      return plane.kubeconfig(`dpu-${identity.node}`, await plane.serviceAccountToken(DPUS, identity.node));
+      return plane.accountKubeconfig(`dpu-${identity.node}`, DPUS, identity.node);
   }
 }
 
-function agentPod(client: RemoteClient, node: string): Promise<{ name: string; uid: string }> {
-  const seconds = 60;
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => {
-      end();
-      reject(new Error(`waited ${seconds} s for the DaemonSet's pod on ${node}`));
-    }, seconds * 1000);
-    const end = client.follow(PODS, ({ type, object: { metadata, spec } }) => {
-      if (type === 'DELETED' || metadata.namespace !== NAMESPACE || spec.nodeName !== node) return;
-      if (spec['serviceAccountName'] !== AGENT) return;
-      clearTimeout(timer);
-      queueMicrotask(() => end());
-      resolve({ name: metadata.name, uid: metadata.uid ?? '' });
-    });
-  });
+/** The pod of the DaemonSet on a node, by its name. */
+async function agentPod(client: RemoteClient, node: string): Promise<string> {
+  const { metadata } = await until(`the DaemonSet's pod on ${node}`, () =>
+    client.list(PODS).find(({ metadata: { namespace }, spec }) => {
+      return namespace === NAMESPACE && spec.nodeName === node && spec['serviceAccountName'] === AGENT;
+    }),
+  );
+  return metadata.name;
 }

@@ -6,6 +6,7 @@ import { DPU_RUN_ANNOTATION } from '../../../model/names.ts';
 import { eventually } from '../../support/eventually.ts';
 import { needs, pathOf } from '../../support/parts.ts';
 import { type Program, startProgram } from '../../support/processes.ts';
+import { onControlPlane } from '../control-plane-stage.ts';
 import { DURATION, INTERVAL, DPU_WORKER as NODE } from '../install/daemons-stage.ts';
 import { createDpuScene, type DpuScene } from './stage.ts';
 
@@ -26,8 +27,7 @@ interface Lease {
 }
 
 describe('--dpu-lease observe, with a Lease that OVN-Kubernetes’ own code writes', function () {
-  needs('controlPlane');
-  needs('kubectl');
+  onControlPlane(this);
   needs('root');
   needs('musl');
   needs('make');

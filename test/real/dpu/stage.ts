@@ -1,8 +1,9 @@
 import { join } from 'node:path';
+import { DPU_READY_CONDITION } from '../../../model/names.ts';
 import { createGateFixture, PASS } from '../../native/gate-stage.ts';
 import { DPU_WORKER } from '../install/daemons-stage.ts';
 import { install } from '../install/installation-stage.ts';
-import type { SeenPod } from '../scheduler/stage.ts';
+import { nodeCondition, type SeenPod } from '../scheduler/stage.ts';
 
 export type DpuScene = Awaited<ReturnType<typeof createDpuScene>>;
 
@@ -19,10 +20,7 @@ export async function createDpuScene() {
     return gate.call({ verb, conf, environment: { PLUMBLINE_RUN_DIR: runDirectory } });
   };
   const condition = async (): Promise<string | undefined> => {
-    const { status } = (await client.get(`/api/v1/nodes/${DPU_WORKER}`)) as {
-      status: { conditions?: { type: string; status: string; reason: string }[] };
-    };
-    const ready = status.conditions?.find(({ type }) => type === 'plumbline.dev/DPUReady');
+    const ready = await nodeCondition(client, DPU_WORKER, DPU_READY_CONDITION);
     return ready && `${ready.status} ${ready.reason}`;
   };
   const createPod = async (name: string, more: object = {}): Promise<string> => {

@@ -7,6 +7,7 @@ import { addSwitch } from '../../../cli/demo/plumbline.ts';
 import { root } from '../../support/bundles.ts';
 import { freePort } from '../../support/processes.ts';
 import { shippedNodeOptions } from '../../support/shipped.ts';
+import type { Undo } from '../../support/stage.ts';
 import type { ControlPlane, KubernetesObject } from '../control-plane-stage.ts';
 import type { NodeStandIn } from './node-stand-in.ts';
 import { objectsOf, render } from './rendered-fixture.ts';
@@ -64,7 +65,7 @@ export interface Starting {
   readonly directory: string;
   readonly nodes: ReadonlyMap<string, NodeStandIn>;
   readonly ovs: SwitchProcesses;
-  readonly undo: (() => Promise<unknown>)[];
+  readonly undo: Undo;
 }
 
 const LOCAL = ['--probe-host', '127.0.0.1', '--probe-port', '0'];
@@ -82,7 +83,7 @@ export function starter({ plane, objects, images, directory, nodes, ovs, undo }:
       directory,
       env: { ...shippedNodeOptions(image as Parameters<typeof shippedNodeOptions>[0]), ...settingsOf(image) },
     });
-    undo.push(() => daemon.stop());
+    undo(() => daemon.stop());
     await daemon.ports();
     return daemon;
   };
@@ -107,13 +108,12 @@ export function starter({ plane, objects, images, directory, nodes, ovs, undo }:
   };
   const webhookArgs = async (): Promise<string[]> => {
     const name = 'plumbline-webhook';
-    const token = await plane.serviceAccountToken(SYSTEM, name);
     const { certFile, keyFile } = await secret(name);
     return [
       ...shipped(workload(objects, name)),
       ...['--host', '127.0.0.1', '--port', String(await freePort()), ...LOCAL],
       ...['--cert-file', certFile, '--key-file', keyFile],
-      ...['--kubeconfig', await plane.kubeconfig('webhook', token)],
+      ...['--kubeconfig', await plane.accountKubeconfig('webhook', SYSTEM, name)],
     ];
   };
   return {
@@ -121,32 +121,33 @@ export function starter({ plane, objects, images, directory, nodes, ovs, undo }:
     async startSidecar(hostName: string) {
       const { spec } = workload(objects, 'plumbline-scheduler');
       const [extender] = spec.template.spec.initContainers ?? [];
-      const token = await plane.serviceAccountToken(SYSTEM, 'plumbline-scheduler');
       return start('scheduler-plugin', [
         ...(extender?.args ?? []),
         ...['--port', String(await freePort()), ...LOCAL, '--pod-name', hostName],
-        ...['--kubeconfig', await plane.kubeconfig(`extender-${hostName}`, token)],
+        ...['--kubeconfig', await plane.accountKubeconfig(`extender-${hostName}`, SYSTEM, 'plumbline-scheduler')],
       ]);
     },
     async startConsole() {
       const [container] = workload(objects, 'plumbline-console').spec.template.spec.containers;
-      const token = await plane.serviceAccountToken(SYSTEM, 'plumbline-console');
+      const kubeconfig = await plane.accountKubeconfig('console', SYSTEM, 'plumbline-console');
       return start('console', [
         ...(container?.args ?? []),
-        ...['--address', '127.0.0.1:0', ...LOCAL, '--kubeconfig', await plane.kubeconfig('console', token)],
+        ...['--address', '127.0.0.1:0', ...LOCAL, '--kubeconfig', kubeconfig],
       ]);
     },
     async startAgent(name: string, ...more: readonly string[]) {
       const node = nodes.get(name);
-      const pod = (await plane.client.get(`/api/v1/namespaces/${SYSTEM}/pods/agent-${name}`)) as {
-        metadata: { name: string; uid: string };
-      };
-      const token = await plane.serviceAccountToken(SYSTEM, 'plumbline-node-agent', pod.metadata);
+      const pod = `agent-${name}`;
       const networkMap = join(directory, name, 'networks.yaml');
       writeFileSync(networkMap, 'physnets: { physnet0: { numaNodes: [0] } }\n');
       return start('node-agent', [
         ...shipped(agentOf(objects, name)),
-        ...['--node-name', name, '--kubeconfig', await plane.kubeconfig(`agent-${name}`, token)],
+        ...[
+          '--node-name',
+          name,
+          '--kubeconfig',
+          await plane.accountKubeconfig(pod, SYSTEM, 'plumbline-node-agent', pod),
+        ],
         ...['--host-root', node?.hostRoot ?? '', '--kubelet-endpoint', node?.endpoint ?? ''],
         ...['--network-map', networkMap],
         ...LOCAL,

@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { BREAK_GLASS, inSystem } from '../../../cli/doctor/checks/finding.ts';
 import { readFindings } from '../../../cli/doctor/run.ts';
@@ -10,6 +8,8 @@ import { loadKubeconfig } from '../../../kube/kubeconfig.ts';
 import { NODE_TOPOLOGY_API } from '../../../kube/node-topology.ts';
 import { NAMESPACE, SCHEDULER, SCHEDULER_WEBHOOK, WEBHOOK, WEBHOOK_REQUIRED } from '../../../model/names.ts';
 import { root } from '../../support/bundles.ts';
+import { tempDirectories } from '../../support/files.ts';
+import { runLine } from '../../support/run-program.ts';
 import { type KubernetesObject, onControlPlane, startControlPlane } from '../control-plane-stage.ts';
 import { DEFINITIONS } from './foreign-definitions-fixture.ts';
 import { kubectlEnvironment } from './rendered-fixture.ts';
@@ -102,11 +102,12 @@ for (const way of WAYS) {
   describe(`what doctor and explain print, on a cluster with ${way.name}`, function () {
     onControlPlane(this);
     this.timeout(600_000);
+    const temp = tempDirectories();
     let place: Place;
     let images: readonly string[];
 
     before(async () => {
-      const directory = mkdtempSync(join(tmpdir(), 'plumbline-fixes-'));
+      const directory = temp();
       mkdirSync(join(directory, 'bin'));
       const plane = await startControlPlane();
       const env = kubectlEnvironment(plane.adminKubeconfig);
@@ -117,21 +118,12 @@ for (const way of WAYS) {
       const caBundle = Buffer.from(plane.ca).toString('base64');
       for (const kind of ['mutating', 'validating']) injectCa(place, `${kind}webhookconfiguration`, caBundle);
       kubectl(place, ['annotate', 'namespace', NAMESPACE, 'example.com/team=network']);
-      kubectl(place, [
-        '-n',
-        NAMESPACE,
-        'set',
-        'env',
-        'daemonset/plumbline-node-agent',
-        'HTTPS_PROXY=http://proxy:3128',
-      ]);
+      const proxy = ['set', 'env', 'daemonset/plumbline-node-agent', 'HTTPS_PROXY=http://proxy:3128'];
+      kubectl(place, ['-n', NAMESPACE, ...proxy]);
       images = imagesOf(contentsOf(place));
       assert.ok(images.length >= 4, images.join());
     });
-    after(async () => {
-      await place?.plane.stop();
-      if (place !== undefined) rmSync(place.directory, { recursive: true, force: true });
-    });
+    after(() => place?.plane.stop());
 
     for (const [name, inflict, finding] of BREAKS) {
       it(`${name}: restored, and nothing else changes`, async () => {
@@ -142,7 +134,7 @@ for (const way of WAYS) {
         assert.ok(command, 'a command restores it');
         const text = commandText(command);
         assert.match(text, way.fix);
-        const ran = await shell(way.translate?.(text, place) ?? text, place, way.folder(place));
+        const ran = await runLine(way.translate?.(text, place) ?? text, { env: place.env, cwd: way.folder(place) });
         // Atomic fields of another field manager, which have defaults that no manifest contains.
         const failures = ran.output.split('\n').filter((line) => /error|failed/i.test(line));
         assert.deepEqual(
@@ -159,7 +151,7 @@ for (const way of WAYS) {
       for (const { command, object } of CHANGING) {
         const before = contentsOf(place);
         const text = commandText(command);
-        const ran = await shell(text, place, root);
+        const ran = await runLine(text, { env: place.env, cwd: root });
         assert.equal(ran.status, 0, `${text}: ${ran.output}`);
         assert.deepEqual(differences(before, contentsOf(place)), [object], text);
       }
@@ -197,12 +189,4 @@ async function findingOf({ plane }: Place, pattern: RegExp) {
     [what, ...consequences].some((text) => pattern.test(text)),
   );
   return found ?? assert.fail(`not found: ${findings.map(({ what }) => what).join('\n')}`);
-}
-
-function shell(text: string, { env }: Place, cwd: string): Promise<{ status: number; output: string }> {
-  return new Promise((resolve) => {
-    execFile('bash', ['-o', 'pipefail', '-c', `${text} 2>&1`], { env, cwd, maxBuffer: 2 ** 28 }, (error, output) => {
-      resolve({ status: error === null ? 0 : Number(error.code), output });
-    });
-  });
 }

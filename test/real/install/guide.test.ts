@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { parse, stringify } from 'yaml';
 import { DECISION_ANNOTATION, FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY, SCHEDULER } from '../../../model/names.ts';
 import { buildCli, PROGRAM } from '../../cli/run.ts';
 import { root } from '../../support/bundles.ts';
+import { tempDirectories } from '../../support/files.ts';
 import { readBlocks } from '../../support/guide-blocks.ts';
-import { needs, pathOf, skipWithout } from '../../support/parts.ts';
+import { pathOf, skipWithout } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
-import { namespaceOf } from '../control-plane-stage.ts';
+import { namespaceOf, onControlPlane } from '../control-plane-stage.ts';
 import { launcherFor, localnet, reportingNode, sceneOf } from '../webhook/objects-fixture.ts';
 import { SYSTEM } from './daemons-stage.ts';
 import { DEFINITIONS, KUBEVIRTS } from './foreign-definitions-fixture.ts';
@@ -61,9 +61,9 @@ const commands = readBlocks(PAGE).flatMap(({ lines }) =>
 );
 
 describe('docs/tasks/install.md, on a real API server', function () {
-  needs('controlPlane');
-  needs('kubectl');
+  onControlPlane(this);
   this.timeout(600_000);
+  const temp = tempDirectories();
   let stage: OrderStage;
   let folder: string;
   const kustomization = samples.find(({ images }) => images !== undefined);
@@ -82,7 +82,7 @@ describe('docs/tasks/install.md, on a real API server', function () {
       const kubevirt = { apiVersion: 'kubevirt.io/v1', kind: 'KubeVirt', metadata: { name: 'kubevirt' }, spec: {} };
       return stage.kubectl(['-n', 'kubevirt', 'apply', '-f', '-'], stringify(kubevirt)).status === 0;
     });
-    folder = mkdtempSync(join(tmpdir(), 'plumbline-guide-'));
+    folder = temp();
     for (const name of ['manifests', 'packaging', 'package.json']) {
       cpSync(join(root, name), join(folder, name), { recursive: true });
     }
@@ -91,10 +91,7 @@ describe('docs/tasks/install.md, on a real API server', function () {
     writeFileSync(join(folder, 'bin/plumbline'), program, { mode: 0o755 });
     writeFileSync(join(folder, 'kustomization.yaml'), stringify(kustomization));
   });
-  after(async () => {
-    await stage?.stop();
-    if (folder !== undefined) rmSync(folder, { recursive: true });
-  });
+  after(() => stage?.stop());
 
   const run = (command: string) => {
     const { HELM = '' } = process.env;

@@ -1,22 +1,21 @@
-import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { sidecarConfiguration } from '../../../cli/demo/cluster.ts';
 import type { DaemonProcess } from '../../../cli/demo/daemons.ts';
 import { openVswitch } from '../../../cli/demo/open-vswitch.ts';
 import { root } from '../../support/bundles.ts';
-import { pathOf } from '../../support/parts.ts';
 import type { Program } from '../../support/processes.ts';
+import { buildStage } from '../../support/stage.ts';
 import { until } from '../../support/until.ts';
-import { type ControlPlane, podOf, startControlPlane } from '../control-plane-stage.ts';
+import { type ControlPlane, namespaceOf, podOf, startControlPlane } from '../control-plane-stage.ts';
 import { readyNode } from '../scheduler/stage.ts';
+import { isSwitchedOn } from '../webhook/installed-stage.ts';
 import { type AuditedRequest, auditPolicy, readAuditLog } from './audit-log-stage.ts';
 import { agentOf, buildImages, DPU_WORKER, DPUS, SYSTEM, starter, WORKER, type Workload } from './daemons-stage.ts';
 import { DEFINITIONS } from './foreign-definitions-fixture.ts';
 import { createNodeStandIn, type NodeStandIn } from './node-stand-in.ts';
-import { kubectlEnvironment, objectsOf, render } from './rendered-fixture.ts';
-import { createWayToTheCluster, type WayToTheCluster } from './services-stage.ts';
+import { createCertificates, kubectlOf, objectsOf, render } from './rendered-fixture.ts';
+import { createWayToTheCluster } from './services-stage.ts';
 
 /**
  * Plumbline installed on a real API server as a user would: the manifests applied by kubectl, the certificates from the
@@ -35,19 +34,14 @@ export const OVERLAY = {
   components: ['base/node-agent/components/gate', 'components/console', 'components/monitoring'],
 } as const;
 
-export async function install() {
-  const directory = mkdtempSync(join(tmpdir(), 'plumbline-install-'));
-  const file = (name: string) => join(directory, name);
-  const undo: (() => Promise<unknown>)[] = [async () => rmSync(directory, { recursive: true, force: true })];
-  const stop = async () => {
-    for (const one of undo.toReversed()) await one();
-  };
-  try {
+export function install() {
+  return buildStage('plumbline-install-', async (directory, undo) => {
+    const file = (name: string) => join(directory, name);
     const images = buildImages(directory);
     const way = await createWayToTheCluster(directory);
-    undo.push(way.stop);
-    const plane = await startAudited(file, way);
-    undo.push(plane.stop);
+    undo(way.stop);
+    const plane = await startAudited(file, way.apiServerArgs);
+    undo(plane.stop);
     const objects = objectsOf(render(OVERLAY.folder, OVERLAY.components));
     await apply(plane, file('ca.crt'));
     const nodes = new Map<string, NodeStandIn>();
@@ -55,11 +49,11 @@ export async function install() {
       mkdirSync(file(name));
       const node = await createNodeStandIn(name, file(name), plane.client);
       nodes.set(name, node);
-      undo.push(node.stop);
+      undo(node.stop);
       await createNode(plane, name, agentOf(objects, name));
     }
     const ovs = await openVswitch(images.dist, directory);
-    undo.push(ovs.stop);
+    undo(ovs.stop);
     const daemons = starter({ plane, objects, images, directory, nodes, ovs, undo });
     return {
       plane,
@@ -74,37 +68,27 @@ export async function install() {
       async startWebhook() {
         const webhook = await daemons.startWebhook();
         way.port = (await webhook.ports()).port;
-        const path = `/apis/rbac.authorization.k8s.io/v1/namespaces/${SYSTEM}/rolebindings/plumbline-webhook-required`;
-        await until('the API server to call the webhook', async () => {
-          const { subjects = [] } = (await plane.client.get(path)) as { subjects?: readonly object[] };
-          return subjects.length > 0;
-        });
+        await until('the API server to call the webhook', () => isSwitchedOn(plane));
         return webhook;
       },
       async startPair(hostName: string): Promise<SchedulerPair> {
         const extender = await daemons.startSidecar(hostName);
         const configuration = await sidecarConfiguration(root, (await extender.ports()).port);
-        const token = await plane.serviceAccountToken(SYSTEM, 'plumbline-scheduler');
-        const kubeconfig = await plane.kubeconfig(`scheduler-${hostName}`, token);
+        const kubeconfig = await plane.accountKubeconfig(`scheduler-${hostName}`, SYSTEM, 'plumbline-scheduler');
         const backoff = { podInitialBackoffSeconds: 1, podMaxBackoffSeconds: 2 };
         const scheduler = await plane.startScheduler({ ...configuration, ...backoff }, { kubeconfig, hostName });
         return { extender, scheduler };
       },
-      stop,
     };
-  } catch (error) {
-    await stop();
-    throw error;
-  }
+  });
 }
 
-function startAudited(file: (name: string) => string, way: WayToTheCluster): Promise<ControlPlane> {
+function startAudited(file: (name: string) => string, wayArgs: readonly string[]): Promise<ControlPlane> {
   writeFileSync(file('audit-policy.yaml'), auditPolicy([SYSTEM, DPUS]));
-  writeFileSync(file('egress.yaml'), way.configuration);
   return startControlPlane({
     apiServerArgs: [
       ...['--audit-policy-file', file('audit-policy.yaml'), '--audit-log-path', file('audit.log')],
-      ...['--egress-selector-config-file', file('egress.yaml')],
+      ...wayArgs,
       // Controllers that do not run here would have to remove the second taint.
       '--disable-admission-plugins=ServiceAccount,TaintNodesByCondition',
     ],
@@ -113,20 +97,11 @@ function startAudited(file: (name: string) => string, way: WayToTheCluster): Pro
 
 /** As in docs/tasks/operate.md#replace-certificates, for a cluster without cert-manager. */
 async function apply(plane: ControlPlane, caFile: string): Promise<void> {
-  const namespace = { apiVersion: 'v1', kind: 'Namespace' };
-  await plane.create(
-    { ...namespace, metadata: { name: 'ovn-kubernetes' } },
-    { ...namespace, metadata: { name: 'tenant' } },
-    ...DEFINITIONS,
-  );
-  const env = kubectlEnvironment(plane.adminKubeconfig);
-  execFileSync(pathOf('kubectl'), ['apply', '--server-side', '--validate=strict', '-f', '-'], {
-    input: render(OVERLAY.folder, OVERLAY.components),
-    env,
-    stdio: ['pipe', 'ignore', 'inherit'],
-  });
-  const script = join(root, 'manifests/overlays/development/certificates.sh');
-  execFileSync(script, ['--ca-out', caFile], { env, stdio: ['ignore', 'ignore', 'inherit'] });
+  await plane.create(...['ovn-kubernetes', 'tenant'].map(namespaceOf), ...DEFINITIONS);
+  const args = ['apply', '--server-side', '--validate=strict', '-f', '-'];
+  const { status, said } = kubectlOf(plane)(args, render(OVERLAY.folder, OVERLAY.components));
+  if (status !== 0) throw new Error(said);
+  createCertificates(plane, '--ca-out', caFile);
 }
 
 async function createNode(plane: ControlPlane, name: string, { spec }: Workload): Promise<void> {

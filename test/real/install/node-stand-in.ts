@@ -1,5 +1,5 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:https';
+import type { IncomingMessage } from 'node:http';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import type { KubeClient } from '../../../kube/client.ts';
@@ -9,7 +9,7 @@ import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { kubeletConfiguration } from '../../../sandbox/kubelet/managers.ts';
 import { writeSysfs } from '../../../sandbox/kubelet/sysfs.ts';
 import { FakeKubelet } from '../../node-agent/kubelet-stand-in.ts';
-import { listenOnLoopback } from '../../support/processes.ts';
+import { serveJson } from '../../support/json-server.ts';
 
 /** The node of an agent: sysfs, the kubelet's directory and sockets, and the kubelet's port. */
 export type NodeStandIn = Awaited<ReturnType<typeof createNodeStandIn>>;
@@ -48,24 +48,21 @@ export async function createNodeStandIn(name: string, hostRoot: string, client: 
   const { cert, key } = createCertificateAuthority('kubelet').issue([name]);
   mkdirSync(join(kubelet.directory, 'pki'));
   writeFileSync(join(kubelet.directory, 'pki/kubelet.crt'), cert);
-  const server = createServer({ cert, key }, (request, response) => {
-    void mayRead(client, name, request.headers.authorization).then((status) => {
-      answers.push(status);
-      response.writeHead(status, { 'content-type': 'application/json' });
-      response.end(status === 200 ? JSON.stringify({ kubeletconfig: parse(configuration) }) : '');
-    });
-  });
-  const port = await listenOnLoopback(server);
+  const answer = async (request: IncomingMessage) => {
+    const status = await mayRead(client, name, request.headers.authorization);
+    answers.push(status);
+    return { status, body: status === 200 ? { kubeletconfig: parse(configuration) } : undefined };
+  };
+  const server = await serveJson(answer, { cert, key });
   return {
     name,
     hostRoot,
     kubelet,
-    endpoint: `127.0.0.1:${port}`,
+    endpoint: `127.0.0.1:${server.port}`,
     answers,
     async stop() {
       await kubelet.stop();
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
+      await server.stop();
     },
   };
 }

@@ -1,11 +1,19 @@
 import assert from 'node:assert/strict';
 import type { DaemonProcess } from '../../../cli/demo/daemons.ts';
+import { DPU_READY_CONDITION } from '../../../model/names.ts';
 import { needs } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
 import { onControlPlane, podOf } from '../control-plane-stage.ts';
-import { report, topologyOf } from '../scheduler/stage.ts';
+import { nodeCondition, report, type SeenPod, topologyOf } from '../scheduler/stage.ts';
 import { installInterceptor } from '../virt-api-stage.ts';
-import { type CreatedVmi, launcherFor, localnet, virtualMachineInstance } from '../webhook/objects-fixture.ts';
+import {
+  type CreatedPod,
+  type CreatedVmi,
+  launcherFor,
+  localnet,
+  sceneOf,
+  WHOLE_CORES,
+} from '../webhook/objects-fixture.ts';
 import { covers, type Grant, grantsOf, grantText } from './audit-log-stage.ts';
 import { DPU_WORKER, DPUS, SYSTEM, WORKER } from './daemons-stage.ts';
 import { type Installation, install, type SchedulerPair } from './installation-stage.ts';
@@ -30,12 +38,6 @@ const ASKED_BY_POLICIES = ['pausedstarts'];
 const ASKED_BY_RBAC = 'bind';
 const LAUNCHER = { labels: { 'kubevirt.io': 'virt-launcher' }, annotations: { 'kubevirt.io/domain': 'vm' } };
 const TENANT = '/api/v1/namespaces/tenant';
-
-interface SeenPod {
-  readonly metadata: { readonly name: string; readonly uid: string; readonly deletionTimestamp?: string };
-  readonly spec: { readonly nodeName?: string; readonly containers: readonly { resources: { limits: object } }[] };
-  readonly status: { readonly conditions?: readonly { readonly type: string; readonly message?: string }[] };
-}
 
 describe('an installation on a real API server, with the shipped permissions', function () {
   onControlPlane(this);
@@ -72,12 +74,7 @@ describe('an installation on a real API server, with the shipped permissions', f
     const { items } = await read<Seen>(`${TENANT}/events`);
     return items.filter(({ involvedObject }) => involvedObject.uid === uid).map(({ reason }) => reason);
   };
-  const condition = async () => {
-    const { status } = await read<{ status: { conditions: { type: string; status: string }[] } }>(
-      `/api/v1/nodes/${DPU_WORKER}`,
-    );
-    return status.conditions.find(({ type }) => type === 'plumbline.dev/DPUReady')?.status;
-  };
+  const condition = async () => (await nodeCondition(installed.client, DPU_WORKER, DPU_READY_CONDITION))?.status;
   const simplePod = (name: string, spec: object, marks: object = {}) => {
     const resources = { limits: { 'devices.kubevirt.io/kvm': '1' } };
     const containers = [{ name: 'main', image: 'none', resources }];
@@ -85,30 +82,20 @@ describe('an installation on a real API server, with the shipped permissions', f
     return installed.client.create(`${TENANT}/pods`, object) as Promise<SeenPod>;
   };
   const onDpuNode = { nodeSelector: { 'kubernetes.io/hostname': DPU_WORKER } };
-  let launcher: SeenPod;
+  let launcher: CreatedPod;
 
   it('the webhook pads a launcher and requests the device of its network', async () => {
-    const { client, plane } = installed;
-    await plane.create(localnet('tenant', 'data', 'physnet0'));
-    const vmi = virtualMachineInstance('vm', {
-      annotations: { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' },
-      cpu: { cores: 2, threads: 2 },
-      networks: { data: 'data' },
-    });
-    const path = '/apis/kubevirt.io/v1/namespaces/tenant/virtualmachineinstances';
-    const created = (await client.create(path, vmi)) as CreatedVmi;
-    const more = { 'devices.kubevirt.io/kvm': '1' };
-    const admit = (of: CreatedVmi) =>
-      client.create(`${TENANT}/pods`, launcherFor(of, { cpu: '5', more })) as Promise<SeenPod>;
-    launcher = await admit(created);
+    await installed.plane.create(localnet('tenant', 'data', 'physnet0'));
+    const scene = sceneOf(installed.client);
+    const created = await scene.vmi('vm', { ...WHOLE_CORES.vmi, networks: { data: 'data' } });
+    launcher = await scene.admit(launcherFor(created, WHOLE_CORES));
     const limits = launcher.spec.containers[0]?.resources.limits;
-    assert.deepEqual(limits, { cpu: '6', memory: '1Gi', ...more, 'physnet.plumbline.dev/physnet0': '1' });
+    assert.deepEqual(limits, { cpu: '6', memory: '1Gi', ...WHOLE_CORES.more, 'physnet.plumbline.dev/physnet0': '1' });
     await until('the VMI’s Event', async () => (await eventsOf(created.metadata.uid)).includes('PaddedToWholeCores'));
     // The API server is asked about a VMI and a network that are in no cache.
     const gone = { ...created, metadata: { ...created.metadata, name: 'gone', uid: 'gone' } } as CreatedVmi;
-    await admit(gone);
-    const elsewhere = virtualMachineInstance('elsewhere', { networks: { data: 'not-there' } });
-    await admit((await client.create(path, elsewhere)) as CreatedVmi);
+    await scene.admit(launcherFor(gone, WHOLE_CORES));
+    await scene.launcher('elsewhere', { ...WHOLE_CORES, vmi: { networks: { data: 'not-there' } } });
   });
 
   it('the extender places the launcher and labels the nodes', async () => {
@@ -235,9 +222,9 @@ describe('an installation on a real API server, with the shipped permissions', f
   });
 
   it('another launcher of the VM counts in the Event about the first one', async () => {
-    const vmi = await read<CreatedVmi>('/apis/kubevirt.io/v1/namespaces/tenant/virtualmachineinstances/vm');
-    const more = { 'devices.kubevirt.io/kvm': '1' };
-    await installed.client.create(`${TENANT}/pods`, launcherFor(vmi, { cpu: '5', more }));
+    const scene = sceneOf(installed.client);
+    const vmi = await scene.vmi('vm');
+    await scene.admit(launcherFor(vmi, WHOLE_CORES));
     const patched = () =>
       installed.requests().some(({ verb, resource, agent }) => {
         return verb === 'patch' && resource === 'events' && agent.startsWith('plumbline-scheduler-plugin');

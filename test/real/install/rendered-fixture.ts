@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -11,6 +11,30 @@ import type { ControlPlane, KubernetesObject } from '../control-plane-stage.ts';
 export function kubectlEnvironment(kubeconfig: string): NodeJS.ProcessEnv {
   const PATH = `${dirname(pathOf('kubectl'))}:${process.env['PATH'] ?? ''}`;
   return { ...process.env, KUBECONFIG: kubeconfig, PATH };
+}
+
+/** Runs kubectl as the administrator. */
+export function kubectlOf({ adminKubeconfig }: Pick<ControlPlane, 'adminKubeconfig'>) {
+  const env = kubectlEnvironment(adminKubeconfig);
+  return (args: readonly string[], input = '') => {
+    const { status, stderr } = spawnSync(pathOf('kubectl'), args, { input, env, encoding: 'utf8' });
+    return { status: status ?? 1, said: stderr.trim() };
+  };
+}
+
+/** Runs the script of the development overlay. */
+export function createCertificates({ adminKubeconfig }: ControlPlane, ...args: readonly string[]): void {
+  const script = join(root, 'manifests/overlays/development/certificates.sh');
+  execFileSync(script, args, { env: kubectlEnvironment(adminKubeconfig), stdio: ['ignore', 'ignore', 'pipe'] });
+}
+
+export const secretPath = (name: string) => `/api/v1/namespaces/plumbline-system/secrets/${name}`;
+
+export async function readSecret({ client }: ControlPlane, name: string): Promise<(field: string) => string> {
+  const { data } = (await client.get(secretPath(name))) as {
+    readonly data: Readonly<Record<string, string>>;
+  };
+  return (field) => Buffer.from(data[field] ?? '', 'base64').toString();
 }
 
 export function render(folder: string, components: readonly string[] = []): string {

@@ -1,8 +1,7 @@
+import { writeFileSync } from 'node:fs';
 import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
-
-export type WayToTheCluster = Awaited<ReturnType<typeof createWayToTheCluster>>;
 
 /**
  * The API server's connection to Services: for any address, it requests a connection here (HTTP CONNECT) and gets one
@@ -29,13 +28,15 @@ export async function createWayToTheCluster(directory: string) {
     server.listen(udsName, resolve);
   });
   const connection = { proxyProtocol: 'HTTPConnect', transport: { uds: { udsName } } };
+  const configuration = {
+    apiVersion: 'apiserver.k8s.io/v1beta1',
+    kind: 'EgressSelectorConfiguration',
+    egressSelections: [{ name: 'cluster', connection }],
+  };
+  const file = join(directory, 'egress.yaml');
+  writeFileSync(file, stringify(configuration));
   const way = {
-    /** An EgressSelectorConfiguration for --egress-selector-config-file. */
-    configuration: stringify({
-      apiVersion: 'apiserver.k8s.io/v1beta1',
-      kind: 'EgressSelectorConfiguration',
-      egressSelections: [{ name: 'cluster', connection }],
-    }),
+    apiServerArgs: ['--egress-selector-config-file', file],
     /** The target from now on. */
     port: 0,
     async stop() {

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { stringify } from 'yaml';
 import { root } from '../../support/bundles.ts';
+import { tempDirectories } from '../../support/files.ts';
 import { needs } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
+import { onControlPlane } from '../control-plane-stage.ts';
 import { DPU_WORKER, SYSTEM, WORKER } from './daemons-stage.ts';
 import { type Installation, install, OVERLAY } from './installation-stage.ts';
 import { kubectlEnvironment } from './rendered-fixture.ts';
@@ -23,25 +24,22 @@ interface SeenNode {
 }
 
 describe('uninstalling, on a real API server', function () {
-  needs('controlPlane');
-  needs('kubectl');
+  onControlPlane(this);
   needs('musl');
   needs('make');
   this.timeout(600_000);
+  const temp = tempDirectories();
   let installed: Installation;
   let folder: string;
 
   before(async () => {
     installed = await install();
-    folder = mkdtempSync(join(tmpdir(), 'plumbline-applied-'));
+    folder = temp();
     const path = (name: string) => relative(folder, join(root, 'manifests', name));
     const kustomization = { resources: [path(OVERLAY.folder)], components: OVERLAY.components.map(path) };
     writeFileSync(join(folder, 'kustomization.yaml'), stringify(kustomization));
   });
-  after(async () => {
-    await installed?.stop();
-    if (folder !== undefined) rmSync(folder, { recursive: true });
-  });
+  after(() => installed?.stop());
 
   const run = (program: string, ...args: string[]) => {
     const env = kubectlEnvironment(installed.plane.adminKubeconfig);

@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../../support/bundles.ts';
-import { pathOf, skipFor } from '../../support/parts.ts';
+import { skipFor } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
 import { type ControlPlane, namespaceOf, onControlPlane, startControlPlane } from '../control-plane-stage.ts';
 import { DEFINITIONS } from './foreign-definitions-fixture.ts';
-import { objectsOf, render } from './rendered-fixture.ts';
+import { kubectlOf, objectsOf, render } from './rendered-fixture.ts';
 
 const AGENT = 'base/node-agent/components';
 const BUILDS: readonly (readonly [folder: string, ...components: string[]])[] = [
@@ -57,9 +56,8 @@ describe('the manifests and a real API server', function () {
   /** Server-side, nothing stored, an unknown or doubled field is an error. @returns what kubectl says against it */
   const refusals = (yaml: string): string => {
     const args = ['apply', '--server-side', '--dry-run=server', '--validate=strict', '--force-conflicts', '-f', '-'];
-    const env = { ...process.env, KUBECONFIG: plane.adminKubeconfig };
-    const { status, stderr } = spawnSync(pathOf('kubectl'), args, { input: yaml, env, encoding: 'utf8' });
-    return status === 0 ? '' : stderr.trim();
+    const { status, said } = kubectlOf(plane)(args, yaml);
+    return status === 0 ? '' : said;
   };
 
   it('every overlay and every component is covered', () => {

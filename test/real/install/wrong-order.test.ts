@@ -1,22 +1,19 @@
 import assert from 'node:assert/strict';
 import { stringify } from 'yaml';
 import { isNotFound } from '../../../kube/client.ts';
-import { needs } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
-import type { KubernetesObject } from '../control-plane-stage.ts';
+import { type KubernetesObject, onControlPlane } from '../control-plane-stage.ts';
 import { SYSTEM } from './daemons-stage.ts';
 import { DEFINITIONS } from './foreign-definitions-fixture.ts';
 import { type OrderStage, startOrderStage, UNTOUCHED } from './order-stage.ts';
-import { objectsOf, render } from './rendered-fixture.ts';
+import { objectsOf, render, secretPath } from './rendered-fixture.ts';
 
 const ASIDE = ['components/no-cert-manager'];
-const SECRET = `/api/v1/namespaces/${SYSTEM}/secrets/plumbline-webhook-tls`;
 const missing = (said: string) =>
   [...new Set([...said.matchAll(/no matches for kind "(\w+)"/g)].map(([, kind]) => kind))].sort();
 
 describe('an installation in the wrong order, on a real API server', function () {
-  needs('controlPlane');
-  needs('kubectl');
+  onControlPlane(this);
   this.timeout(600_000);
 
   describe('without any of the other products', () => {
@@ -30,7 +27,7 @@ describe('an installation in the wrong order, on a real API server', function ()
       const { status, said } = stage.apply(render('base'));
       assert.deepEqual([status, missing(said)], [1, ['Certificate', 'Issuer']]);
       assert.equal(await stage.isSwitchedOn(), false);
-      await assert.rejects(stage.plane.client.get(SECRET), isNotFound);
+      await assert.rejects(stage.plane.client.get(secretPath('plumbline-webhook-tls')), isNotFound);
       assert.deepEqual(await stage.verdict(), UNTOUCHED);
     });
 

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import { watchLaunchers } from '../../../node-agent/vm-pinning/launchers.ts';
 import { root } from '../../support/bundles.ts';
+import { tempDirectories } from '../../support/files.ts';
 import { recordingLogger } from '../../support/logger.ts';
 import { onControlPlane } from '../control-plane-stage.ts';
 import { type InstalledAgents, installAgents } from './stage.ts';
@@ -15,11 +15,12 @@ const FILES = join(root, 'manifests/authorization');
 
 describe('the shipped authorization configuration, on a real API server', function () {
   onControlPlane(this);
-  const directory = mkdtempSync(join(tmpdir(), 'plumbline-authorization-'));
+  const temp = tempDirectories();
   let installed: InstalledAgents;
   let agent: KubeClient;
 
   before(async () => {
+    const directory = temp();
     // The shipped file but for the path of the other.
     const nowhere = join(directory, 'nowhere.kubeconfig');
     writeFileSync(nowhere, readFileSync(join(FILES, 'nowhere.kubeconfig')));
@@ -29,10 +30,7 @@ describe('the shipped authorization configuration, on a real API server', functi
     installed = await installAgents([OWN, OTHER], { apiServerArgs: ['--authorization-config', config] });
     agent = await installed.agent(OWN);
   });
-  after(async () => {
-    await installed?.stop();
-    rmSync(directory, { recursive: true });
-  });
+  after(() => installed?.stop());
 
   const of = (node: string) => ({ query: { fieldSelector: `spec.nodeName=${node}` } });
   const names = async (client: KubeClient, options: object = {}, path = PODS) => {

@@ -1,16 +1,15 @@
 import assert from 'node:assert/strict';
 import { needs } from '../../support/parts.ts';
 import { secondsUntil, until } from '../../support/until.ts';
+import { onControlPlane } from '../control-plane-stage.ts';
 import { inParallel, type Pair, type Stage, startStage, topologyOf } from './stage.ts';
 
 /** Of 14 free CPUs on a node. */
 const PODS_PER_NODE = 3;
 
 describe('pairs of a real kube-scheduler and an extender', function () {
-  needs('controlPlane');
-  needs('kubectl');
+  onControlPlane(this);
   needs('root');
-  this.timeout(240_000);
   let stage: Stage;
   let pairs: Pair[];
 

@@ -11,6 +11,7 @@ import { formatMicroTime } from '../../../model/lease/timing.ts';
 import { kubeconfig as kubeconfigText } from '../../../sandbox/cluster/identities.ts';
 import { statusOf } from '../../scheduler-plugin/extender-fixture.ts';
 import { buildOnce, dist, root } from '../../support/bundles.ts';
+import { readMetric } from '../../support/daemon-metrics.ts';
 import { freePort, type Program } from '../../support/processes.ts';
 import { shippedNodeOptions } from '../../support/shipped.ts';
 import { until } from '../../support/until.ts';
@@ -163,8 +164,7 @@ export async function startStage({ way = 'sidecar', apiServerArgs = [] }: StageO
     async startPair(hostName: string): Promise<Pair> {
       const extender = await start({ args: shippedArgs(way), hostName });
       const configuration = await configurationAt(way, extender.port);
-      const ownAccount = async () =>
-        plane.kubeconfig(hostName, await plane.serviceAccountToken(SYSTEM, ACCOUNTS.sidecar));
+      const ownAccount = () => plane.accountKubeconfig(hostName, SYSTEM, ACCOUNTS.sidecar);
       const identity = { kubeconfig: way === 'sidecar' ? await ownAccount() : plane.adminKubeconfig, hostName };
       return { extender, scheduler: await plane.startScheduler({ ...configuration, ...BACKOFF }, identity) };
     },
@@ -226,6 +226,13 @@ function createLeader(client: KubeClient) {
     },
     stop: () => clearInterval(timer),
   };
+}
+
+export async function nodeCondition(client: KubeClient, node: string, wanted: string) {
+  const { status } = (await client.get(`/api/v1/nodes/${node}`)) as {
+    status: { conditions?: { type: string; status: string; reason: string }[] };
+  };
+  return status.conditions?.find(({ type }) => type === wanted);
 }
 
 /** A report as the node's agent would write it, new or changed. */
@@ -291,16 +298,7 @@ async function startReplica(directory: string, number: number, args: readonly st
     env: shippedNodeOptions('scheduler-plugin'),
   });
   const { port, probePort } = await daemon.ports();
-  const metrics = `http://127.0.0.1:${probePort}/metrics`;
-  const metric = async (name: string, labels: Readonly<Record<string, string>> = {}): Promise<number> => {
-    const text = await (await fetch(metrics, { signal: AbortSignal.timeout(1000) })).text();
-    const pairs = Object.entries(labels).map(([label, value]) => `${label}="${value}"`);
-    const lines = text
-      .split('\n')
-      .filter((line) => line.startsWith(`${name} `) || line.startsWith(`${name}{`))
-      .filter((line) => pairs.every((label) => line.includes(label)));
-    return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0);
-  };
+  const metric = (name: string, labels?: Readonly<Record<string, string>>) => readMetric(probePort, name, labels);
   return {
     ...daemon,
     port,

@@ -1,5 +1,5 @@
 import { writeFile } from 'node:fs/promises';
-import { createServer } from 'node:https';
+import type { IncomingMessage } from 'node:http';
 import { join } from 'node:path';
 import { json } from 'node:stream/consumers';
 import { WEBHOOK, WEBHOOK_REQUIRED } from '../../../model/names.ts';
@@ -7,8 +7,9 @@ import { parseConfiguredContext } from '../../../model/networks/context.ts';
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { parseWebhookConfig } from '../../../webhook/config.ts';
 import { createWebhook } from '../../../webhook/daemon.ts';
+import { serveJson } from '../../support/json-server.ts';
 import { silent } from '../../support/logger.ts';
-import { freePort, listenOnLoopback } from '../../support/processes.ts';
+import { freePort } from '../../support/processes.ts';
 import { until } from '../../support/until.ts';
 import type { ControlPlane } from '../control-plane-stage.ts';
 import { callOf, isWebhookConfiguration, objectsOf, render, untilCalled } from '../install/rendered-fixture.ts';
@@ -53,12 +54,11 @@ export async function startWebhook(plane: ControlPlane, pair: { cert: string; ke
   const [certFile, keyFile] = [file('webhook.crt'), file('webhook.key')];
   await writeFile(certFile, pair.cert);
   await writeFile(keyFile, pair.key, { mode: 0o600 });
-  const token = await plane.serviceAccountToken(SYSTEM, 'plumbline-webhook');
   const [port, probePort] = [await freePort(), await freePort()];
   const config = parseWebhookConfig([
     ...['--host', '127.0.0.1', '--port', String(port), '--probe-host', '127.0.0.1', '--probe-port', String(probePort)],
     ...['--cert-file', certFile, '--key-file', keyFile],
-    ...['--kubeconfig', await plane.kubeconfig('webhook', token)],
+    ...['--kubeconfig', await plane.accountKubeconfig('webhook', SYSTEM, WEBHOOK)],
   ]);
   const daemon = await createWebhook(config, parseConfiguredContext(undefined), silent);
   await daemon.start();
@@ -66,11 +66,17 @@ export async function startWebhook(plane: ControlPlane, pair: { cert: string; ke
   return { port, stop: () => daemon.stop() };
 }
 
+const SWITCH = `/apis/rbac.authorization.k8s.io/v1/namespaces/${SYSTEM}/rolebindings/${WEBHOOK_REQUIRED}`;
+
 /** As the webhook does after it was reached. To be called before its configurations exist. */
 export async function switchOn({ client }: ControlPlane): Promise<void> {
   const subjects = [{ kind: 'ServiceAccount', name: WEBHOOK, namespace: SYSTEM }];
-  const path = `/apis/rbac.authorization.k8s.io/v1/namespaces/${SYSTEM}/rolebindings/${WEBHOOK_REQUIRED}`;
-  await client.patch(path, 'application/merge-patch+json', { subjects });
+  await client.patch(SWITCH, 'application/merge-patch+json', { subjects });
+}
+
+export async function isSwitchedOn({ client }: ControlPlane): Promise<boolean> {
+  const { subjects = [] } = (await client.get(SWITCH)) as { subjects?: readonly object[] };
+  return subjects.length > 0;
 }
 
 interface Operation {
@@ -88,16 +94,13 @@ export async function installInjector(
   inject: Injection,
 ): Promise<() => Promise<void>> {
   const authority = createCertificateAuthority(name);
-  const server = createServer(authority.issue(['127.0.0.1']), (request, response) => {
-    void json(request).then((review) => {
-      const { uid, object } = (review as { request: { uid: string; object: CreatedPod } }).request;
-      const patch = Buffer.from(JSON.stringify(inject(object))).toString('base64');
-      const answer = { uid, allowed: true, patchType: 'JSONPatch', patch };
-      response.setHeader('content-type', 'application/json');
-      response.end(JSON.stringify({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', response: answer }));
-    });
-  });
-  const port = await listenOnLoopback(server);
+  const review = async (request: IncomingMessage) => {
+    const { uid, object } = ((await json(request)) as { request: { uid: string; object: CreatedPod } }).request;
+    const patch = Buffer.from(JSON.stringify(inject(object))).toString('base64');
+    const response = { uid, allowed: true, patchType: 'JSONPatch', patch };
+    return { body: { apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', response } };
+  };
+  const server = await serveJson(review, authority.issue(['127.0.0.1']));
   const configurations = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations';
   await plane.client.create(configurations, {
     apiVersion: 'admissionregistration.k8s.io/v1',
@@ -108,7 +111,7 @@ export async function installInjector(
         name: 'injector.example.com',
         admissionReviewVersions: ['v1'],
         clientConfig: {
-          url: `https://127.0.0.1:${port}/`,
+          url: `https://127.0.0.1:${server.port}/`,
           caBundle: Buffer.from(authority.cert).toString('base64'),
         },
         rules: [{ apiGroups: [''], apiVersions: ['v1'], operations: ['CREATE'], resources: ['pods'] }],
@@ -120,7 +123,6 @@ export async function installInjector(
   });
   return async () => {
     await plane.client.delete(`${configurations}/${name}`);
-    server.closeAllConnections();
-    await new Promise((resolve) => server.close(resolve));
+    await server.stop();
   };
 }

@@ -1,10 +1,17 @@
 import type { KubeClient } from '../../../kube/client.ts';
+import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../../model/names.ts';
 import type { ControlPlane, KubernetesObject } from '../control-plane-stage.ts';
 import { report, topologyOf } from '../scheduler/stage.ts';
 
 export interface CreatedPod {
-  readonly metadata: { readonly name: string; readonly annotations?: Readonly<Record<string, string>> };
+  readonly metadata: {
+    readonly name: string;
+    readonly uid: string;
+    readonly namespace: string;
+    readonly annotations?: Readonly<Record<string, string>>;
+  };
   readonly spec: {
+    readonly nodeName?: string;
     readonly schedulerName?: string;
     readonly containers: readonly CreatedContainer[];
     readonly initContainers?: readonly CreatedContainer[];
@@ -138,6 +145,13 @@ export function sceneOf(client: KubeClient) {
       admit(launcherFor(await vmi(name, options), launcher)),
   };
 }
+
+/** The launcher of a VM of two cores that asks for whole cores: it has 5 CPUs, and 6 when it is padded. */
+export const WHOLE_CORES: LauncherOptions & { readonly vmi: VmiOptions } = {
+  cpu: '5',
+  more: { 'devices.kubevirt.io/kvm': '1' },
+  vmi: { annotations: { [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY }, cpu: { cores: 2, threads: 2 } },
+};
 
 export function cpusOf({ spec }: CreatedPod): (string | undefined)[] {
   return spec.containers.map(({ resources }) => resources.limits?.['cpu']);

@@ -29,8 +29,8 @@ export async function installPolicies(options: PoliciesOptions) {
     await Promise.all(clients.map((client) => client.close()));
     await plane.stop();
   };
-  const clientOf = async (name: string, token: string) => {
-    const client = createKubeClient(kubeconfigAccess(await plane.kubeconfig(name, token)), 'test');
+  const clientOf = async (kubeconfig: Promise<string>) => {
+    const client = createKubeClient(kubeconfigAccess(await kubeconfig), 'test');
     clients.push(client);
     return client;
   };
@@ -44,15 +44,10 @@ export async function installPolicies(options: PoliciesOptions) {
     return {
       plane,
       client: plane.client,
-      user: (name: string) => clientOf(name, `token-of-${name}`),
+      user: (name: string) => clientOf(plane.kubeconfig(name, `token-of-${name}`)),
       async account(namespace: string, name: string, pod?: string) {
         await plane.create({ apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name, namespace } });
-        if (pod === undefined)
-          return clientOf(`${namespace}-${name}`, await plane.serviceAccountToken(namespace, name));
-        const { metadata } = (await plane.client.get(`/api/v1/namespaces/${namespace}/pods/${pod}`)) as {
-          metadata: { uid: string };
-        };
-        return clientOf(pod, await plane.serviceAccountToken(namespace, name, { name: pod, uid: metadata.uid }));
+        return clientOf(plane.accountKubeconfig(pod ?? `${namespace}-${name}`, namespace, name, pod));
       },
       stop,
     };
