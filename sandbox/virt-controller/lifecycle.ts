@@ -1,4 +1,5 @@
 import { MIGRATION_LABEL } from '../../model/launcher/recognize.ts';
+import type { WorkQueue } from '../../runtime/work-queue.ts';
 import { PODS, type ResourceType, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES } from '../api-server/built-in-types.ts';
 import { unlessNotFound } from '../api-server/errors.ts';
 import { timestamp } from '../api-server/preparation.ts';
@@ -14,7 +15,6 @@ import {
   type ObjectCondition,
   setCondition,
 } from '../objects.ts';
-import type { Workqueue } from './workqueue.ts';
 
 /** KubeVirt's finalizers on its objects. virt-api sets that of an instance when it is created. */
 const MACHINE_FINALIZER = 'kubevirt.io/virtualMachineControllerFinalize';
@@ -191,14 +191,17 @@ function machineStatusOf(phase: string | undefined, startFailure?: StartFailure)
   };
 }
 
-export function createMachineSync(client: LocalClient, queue: Workqueue) {
+/** Brings one object up to date. Resolves to `refused` if the API server refused a write, which is then retried. */
+export type Work = () => Promise<unknown>;
+
+export function createMachineSync(client: LocalClient, queue: WorkQueue<Work>) {
   const end = async (machine: KubeObject, vmi: KubeVmi | undefined) => {
     if (!vmi) await release(client, VIRTUAL_MACHINES, machine);
     else if (!vmi.metadata.deletionTimestamp) await client.delete(VIRTUAL_MACHINE_INSTANCES, vmi);
   };
   const start = async (machine: KubeObject, pause: number) => {
     const { namespace = 'default', name } = machine.metadata;
-    if (pause > 0) queue.add(`vm/${namespace}/${name}`, () => sync(namespace, name), pause);
+    if (pause > 0) queue.addAfter(`vm/${namespace}/${name}`, () => sync(namespace, name), pause * 1000);
     else await client.create(VIRTUAL_MACHINE_INSTANCES, instanceOf(machine));
   };
   async function sync(namespace: string, name: string): Promise<void> {

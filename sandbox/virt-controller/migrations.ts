@@ -1,4 +1,5 @@
 import { MIGRATION_LABEL } from '../../model/launcher/recognize.ts';
+import type { WorkQueue } from '../../runtime/work-queue.ts';
 import { apiVersionOf, MIGRATIONS, PODS, VIRTUAL_MACHINE_INSTANCES } from '../api-server/built-in-types.ts';
 import { ApiError, unlessNotFound } from '../api-server/errors.ts';
 import { isActive, MIGRATION_FINALIZER } from '../api-server/migrations.ts';
@@ -6,8 +7,7 @@ import { timestamp } from '../api-server/preparation.ts';
 import type { LocalClient } from '../clients/local-client.ts';
 import type { KubeMigration, KubePod, KubeVmi, Meta, MigrationPhase } from '../objects.ts';
 import { renderMigrationTarget } from './launcher-pod.ts';
-import { guestPodOf, isFinal, NODE_NAME_LABEL, podsOf, release } from './lifecycle.ts';
-import type { Workqueue } from './workqueue.ts';
+import { guestPodOf, isFinal, NODE_NAME_LABEL, podsOf, release, type Work } from './lifecycle.ts';
 
 export interface MigrationSettings {
   /** Seconds in which a guest's memory is copied. */
@@ -31,7 +31,7 @@ const EVACUATION = 'kubevirt.io/evacuationMigration';
 
 interface MigrationControllerOptions {
   readonly client: LocalClient;
-  readonly queue: Workqueue;
+  readonly queue: WorkQueue<Work>;
   readonly settings: MigrationSettings;
   /** Ends the containers of a launcher whose guest has left it. */
   readonly exit: (pod: KubePod) => Promise<void>;
@@ -53,7 +53,7 @@ const secondsSince = (time: string | undefined) => (Date.now() - Date.parse(time
  */
 export class MigrationController {
   readonly #client: LocalClient;
-  readonly #queue: Workqueue;
+  readonly #queue: WorkQueue<Work>;
   readonly #settings: MigrationSettings;
   readonly #exit: MigrationControllerOptions['exit'];
 
@@ -100,8 +100,11 @@ export class MigrationController {
       .filter(({ metadata, spec }) => metadata.namespace === namespace && spec.vmiName === name);
   }
 
-  #enqueue({ namespace = 'default', name }: Meta, afterSeconds?: number): void {
-    this.#queue.add(`migration/${namespace}/${name}`, () => this.#sync(namespace, name), afterSeconds);
+  #enqueue({ namespace = 'default', name }: Meta, afterSeconds = 0): void {
+    const key = `migration/${namespace}/${name}`;
+    const work = () => this.#sync(namespace, name);
+    if (afterSeconds > 0) this.#queue.addAfter(key, work, afterSeconds * 1000);
+    else this.#queue.add(key, work);
   }
 
   #enqueueEvacuation(namespace = 'default', name: string): void {

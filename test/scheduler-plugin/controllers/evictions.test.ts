@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mock } from 'node:test';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import type { PodView } from '../../../scheduler-plugin/cluster/pod-view.ts';
-import { Evictions, Retries } from '../../../scheduler-plugin/controllers/evictions.ts';
+import { Evictions } from '../../../scheduler-plugin/controllers/evictions.ts';
 import { silent } from '../../support/logger.ts';
 import { onNode, podOf, viewOf, withUid } from '../extender-fixture.ts';
 
@@ -218,17 +218,5 @@ describe('launchers whose eviction KubeVirt denies', () => {
       await pass(10);
       assert.ok(calls.length > 1 && calls.every(({ path }) => path.endsWith('/pods/a/eviction')));
     }
-  });
-});
-
-describe('retries', () => {
-  useMockTimers();
-
-  it('keep at most 5,000 keys', () => {
-    const retries = new Retries();
-    for (let i = 0; i <= 5000; i++) retries.failed(`k${i}`, () => undefined);
-    const waiting = ['k0', 'k1', 'k5000'].filter((key) => retries.isWaiting(key));
-    assert.deepEqual(waiting, ['k1', 'k5000']);
-    retries.stop();
   });
 });
