@@ -1,11 +1,9 @@
 import assert from 'node:assert/strict';
-import { mock } from 'node:test';
-import { setImmediate } from 'node:timers/promises';
 import { WorkQueue, type WorkResult } from '../../runtime/work-queue.ts';
+import { turns, useVirtualClock } from '../support/virtual-clock.ts';
 
 describe('work by key', () => {
-  beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
-  afterEach(() => mock.timers.reset());
+  const { pass } = useVirtualClock();
 
   /** A queue of keys that are their own values. The work for a key ends when the test says so. */
   const setUp = (options: { maxConcurrent?: number; pauseMilliseconds?: number } = {}) => {
@@ -24,17 +22,13 @@ describe('work by key', () => {
     });
     const add = async (...keys: readonly string[]) => {
       for (const key of keys) queue.add(key, key);
-      await setImmediate();
+      await turns();
     };
     const end = async (key: string, result: WorkResult | Error = 'done') => {
       open.get(key)?.(result);
-      await setImmediate();
+      await turns();
     };
-    const pass = async (milliseconds: number) => {
-      mock.timers.tick(milliseconds);
-      await setImmediate();
-    };
-    return { queue, begun, faults, add, end, pass };
+    return { queue, begun, faults, add, end };
   };
 
   it('runs for a limited number of keys at a time, and once more for a key that was added meanwhile', async () => {
@@ -52,40 +46,40 @@ describe('work by key', () => {
   });
 
   it('pauses after each key, unless there was nothing to do', async () => {
-    const { begun, add, end, pass } = setUp({ maxConcurrent: 1, pauseMilliseconds: 100 });
+    const { begun, add, end } = setUp({ maxConcurrent: 1, pauseMilliseconds: 100 });
     await add('a', 'b', 'c');
     await end('a', 'nothing');
     await end('b');
-    await pass(99);
+    await pass(0.099);
     assert.deepEqual(begun, ['a', 'b']);
-    await pass(1);
+    await pass(0.001);
     assert.deepEqual(begun, ['a', 'b', 'c']);
   });
 
   it('starts once for a delayed key, after the delay that was requested last', async () => {
-    const { queue, begun, pass } = setUp();
+    const { queue, begun } = setUp();
     queue.addAfter('a', 'a', 100);
     queue.addAfter('a', 'a', 300);
-    await pass(299);
+    await pass(0.299);
     assert.deepEqual(begun, []);
-    await pass(1);
+    await pass(0.001);
     assert.deepEqual(begun, ['a']);
-    await pass(1000);
+    await pass(1);
     assert.deepEqual(begun, ['a']);
   });
 
   it('is tried again after a back-off while it fails, and other keys are not delayed', async () => {
-    const { queue, begun, faults, add, end, pass } = setUp({ maxConcurrent: 1 });
+    const { queue, begun, faults, add, end } = setUp({ maxConcurrent: 1 });
     await add('a', 'b');
     const mistake = new Error('a mistake');
     await end('a', mistake);
     assert.deepEqual([begun, faults, queue.isBusy('a')], [['a', 'b'], [mistake], true]);
     await end('b');
-    await pass(1000);
-    await end('a', 'retry');
-    await pass(1999);
-    assert.deepEqual(begun, ['a', 'b', 'a after 1']);
     await pass(1);
+    await end('a', 'retry');
+    await pass(1.999);
+    assert.deepEqual(begun, ['a', 'b', 'a after 1']);
+    await pass(0.001);
     await end('a');
     await add('a');
     assert.deepEqual(begun.slice(3), ['a after 2', 'a'], 'a success ends the failures');
@@ -96,7 +90,7 @@ describe('work by key', () => {
     const keys = Array.from({ length: 5001 }, (_, i) => `k${i}`);
     await add(...keys);
     for (const key of keys) void end(key, 'retry');
-    await setImmediate();
+    await turns();
     assert.deepEqual(
       ['k0', 'k1', 'k5000'].map((key) => queue.isBusy(key)),
       [false, true, true],
@@ -104,16 +98,16 @@ describe('work by key', () => {
   });
 
   it('does not begin after a stop, which waits for the work that runs', async () => {
-    const { queue, begun, add, end, pass } = setUp({ maxConcurrent: 1 });
+    const { queue, begun, add, end } = setUp({ maxConcurrent: 1 });
     await add('a', 'b');
     let isStopped = false;
     void queue.stop().then(() => {
       isStopped = true;
     });
-    await setImmediate();
+    await turns();
     assert.equal(isStopped, false);
     await end('a', 'retry');
-    await pass(60_000);
+    await pass(60);
     assert.deepEqual([begun, isStopped], [['a'], true]);
   });
 });
