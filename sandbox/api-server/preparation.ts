@@ -1,9 +1,9 @@
 import { randomBytes, randomUUID } from 'node:crypto';
+import { isFinalPhase } from '../../kube/cluster-view/pods.ts';
 import { resultOrNone } from '../../model/json.ts';
 import { podRequestOf } from '../../model/kubelet/pod-request.ts';
 import { parseQuantity } from '../../model/quantity.ts';
 import {
-  at,
   type Container,
   isRecord,
   type JsonRecord,
@@ -158,8 +158,8 @@ export function isFinished(object: KubeObject): boolean {
 
 function gracePeriodSeconds(type: ResourceType, object: KubeObject, options: DeleteOptions): number {
   if (type.kind !== 'Pod') return 0;
-  const phase = at(object, 'status', 'phase');
-  if (!at(object, 'spec', 'nodeName') || phase === 'Failed' || phase === 'Succeeded') return 0;
-  const podGracePeriod = at(object, 'spec', 'terminationGracePeriodSeconds');
+  const { spec, status } = object as KubePod;
+  if (!spec.nodeName || isFinalPhase(status?.phase)) return 0;
+  const podGracePeriod = spec.terminationGracePeriodSeconds;
   return Math.max(0, options.gracePeriodSeconds ?? (typeof podGracePeriod === 'number' ? podGracePeriod : 30));
 }

@@ -1,3 +1,4 @@
+import { isFinalPhase } from '../../kube/cluster-view/pods.ts';
 import { MIGRATION_LABEL } from '../../model/launcher/recognize.ts';
 import type { WorkQueue } from '../../runtime/work-queue.ts';
 import { apiVersionOf, MIGRATIONS, PODS, VIRTUAL_MACHINE_INSTANCES } from '../api-server/built-in-types.ts';
@@ -7,7 +8,7 @@ import { timestamp } from '../api-server/preparation.ts';
 import type { LocalClient } from '../clients/local-client.ts';
 import type { KubeMigration, KubePod, KubeVmi, Meta, MigrationPhase } from '../objects.ts';
 import { renderMigrationTarget } from './launcher-pod.ts';
-import { guestPodOf, isFinal, NODE_NAME_LABEL, podsOf, release, type Work } from './lifecycle.ts';
+import { guestPodOf, NODE_NAME_LABEL, podsOf, release, type Work } from './lifecycle.ts';
 
 export interface MigrationSettings {
   /** Seconds in which a guest's memory is copied. */
@@ -166,7 +167,7 @@ export class MigrationController {
     const vmi = this.#instanceOf(migration);
     const target = this.#targetOf(migration);
     const parts = { migration, vmi, target };
-    if (vmi === undefined || vmi.metadata.deletionTimestamp || isFinal(vmi.status?.phase)) {
+    if (vmi === undefined || vmi.metadata.deletionTimestamp || isFinalPhase(vmi.status?.phase)) {
       return this.#fail(parts, 'the VMI has ended');
     }
     if (deletionTimestamp) return this.#fail(parts, 'the migration was cancelled', true);
@@ -175,7 +176,7 @@ export class MigrationController {
     const { phase } = migration.status ?? {};
     if (phase === undefined) return this.#enter(migration, 'Pending');
     if (phase === 'Pending') return this.#createTarget(migration, vmi);
-    if (target === undefined || target.metadata.deletionTimestamp || isFinal(target.status?.phase)) {
+    if (target === undefined || target.metadata.deletionTimestamp || isFinalPhase(target.status?.phase)) {
       return this.#fail(parts, 'Migration target pod is gone or has ended');
     }
     if (phase === 'Scheduling') return this.#schedule(migration, vmi, target);

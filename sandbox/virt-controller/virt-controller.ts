@@ -1,3 +1,4 @@
+import { isFinalPhase } from '../../kube/cluster-view/pods.ts';
 import { refText } from '../../model/networks/attachments.ts';
 import { WorkQueue } from '../../runtime/work-queue.ts';
 import { PODS, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES } from '../api-server/built-in-types.ts';
@@ -11,7 +12,6 @@ import {
   guestPodOf,
   hold,
   instanceStatusOf,
-  isFinal,
   NODE_NAME_LABEL,
   phaseOf,
   podsOf,
@@ -97,7 +97,7 @@ export class VirtController {
     const pod = guestPodOf(vmi, pods);
     const { uid = '' } = vmi.metadata;
     if (!(await hold(client, VIRTUAL_MACHINE_INSTANCES, vmi))) return undefined;
-    const ended = isFinal(vmi.status?.phase);
+    const ended = isFinalPhase(vmi.status?.phase);
     // An instance whose launcher is gone gets no other. Its status may be older than the end of the launcher.
     const isPodGone = !pod && this.#launched.has(uid);
     const isDue = !pod && !ended && !isPodGone;
@@ -105,7 +105,7 @@ export class VirtController {
     if (created) pods.push(created);
     if (pod ?? created) this.#launched.add(uid);
     for (const launcher of pods) {
-      if (launcher.spec.nodeName && !isFinal(launcher.status?.phase)) await unpause(client, launcher);
+      if (launcher.spec.nodeName && !isFinalPhase(launcher.status?.phase)) await unpause(client, launcher);
     }
     await client.edit(VIRTUAL_MACHINE_INSTANCES, vmi, (draft) => {
       const guest = guestPodOf(draft, pods);
