@@ -32,4 +32,6 @@ export function admitMigration(store: Store, type: ResourceType, created: KubeOb
   metadata.finalizers = [...new Set([...(metadata.finalizers ?? []), MIGRATION_FINALIZER])];
 }
 
-export const isActive = ({ status }: KubeMigration): boolean => !isFinalPhase(status?.phase);
+export function isActive({ status }: KubeMigration): boolean {
+  return !isFinalPhase(status?.phase);
+}

@@ -197,10 +197,14 @@ function launchSecurity(vmi: KubeVmi): string[] {
   return ['sev', 'tdx'].filter((kind) => isRecord(at(vmi, 'spec', 'domain', 'launchSecurity', kind)));
 }
 
-/** What the model reads of an instance: the CPUs that KubeVirt requests for it are a rule of its own. */
-const shapeOf = ({ metadata, spec }: KubeVmi) => ({ metadata, spec: { domain: {}, ...spec } }) as VmiShape;
+/** What the model reads of an instance. */
+function shapeOf({ metadata, spec }: KubeVmi): VmiShape {
+  return { metadata, spec: { domain: {}, ...spec } } as VmiShape;
+}
 
-export const vcpusOf = (vmi: KubeVmi): number => guestVcpus(shapeOf(vmi));
+export function vcpusOf(vmi: KubeVmi): number {
+  return guestVcpus(shapeOf(vmi));
+}
 
 function guestMemoryMib(vmi: KubeVmi): number {
   const guest = text(at(vmi, 'spec', 'domain', 'memory', 'guest'));
