@@ -10,6 +10,8 @@ import { kubeconfig } from '../../sandbox/cluster/identities.ts';
 export interface ApiFixture {
   readonly server: ApiServer;
   readonly client: KubeClient;
+  /** The file with which a daemon reaches it. */
+  readonly kubeconfig: string;
   stop(): Promise<void>;
 }
 
@@ -26,6 +28,7 @@ export async function startApi(options: ConstructorParameters<typeof ApiServer>[
   return {
     server,
     client,
+    kubeconfig: file,
     async stop() {
       await client.close();
       await server.stop();
