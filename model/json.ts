@@ -31,6 +31,18 @@ export function createMergePatch(from: unknown, to: unknown): unknown {
   return Object.keys(patch).length === 0 ? undefined : patch;
 }
 
+/** RFC 7386, into a new value. */
+export function applyMergePatch(target: unknown, patch: unknown): unknown {
+  if (!isObject(patch)) return patch;
+  // `__proto__` is a name like any other.
+  const merged = new Map(isObject(target) ? Object.entries(target) : []);
+  for (const [key, value] of Object.entries(patch)) {
+    if (value === null) merged.delete(key);
+    else merged.set(key, applyMergePatch(merged.get(key), value));
+  }
+  return Object.fromEntries(merged);
+}
+
 /** As Go's encoding/json: these fields match in any case, the last one counts. It throws SyntaxError, RangeError. */
 export function goJsonParser(fields: readonly string[]): (text: string) => unknown {
   const names = new Map(fields.map((field) => [field.toLowerCase(), field]));

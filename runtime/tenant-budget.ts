@@ -36,6 +36,11 @@ export class TenantBudget {
     this.#record(tenant, key, ENTRY_BYTES + approximateBytes(value));
   }
 
+  /** The entry of a tenant that has had its value for the longest time. */
+  oldestOf(tenant: string): string | undefined {
+    return this.#tenants.get(tenant)?.entries.keys().next().value;
+  }
+
   /** @returns the bytes of the entry */
   delete(tenant: string, key: string): number {
     const account = this.#tenants.get(tenant);

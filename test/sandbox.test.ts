@@ -32,7 +32,6 @@ describe('a shortage on a node', () => {
   for (const [what, requesting, others, devices, reason, message] of [
     ['none', asking({ cpu: '4' }), [asking({ cpu: '4' })], undefined, undefined],
     ['CPUs that another pod has', asking({ cpu: '5' }), [asking({ cpu: '4' })], undefined, 'OutOfcpu', words],
-    ['memory', asking({ memory: '2Gi' }), [], undefined, 'OutOfmemory'],
     ['a device', one, [one], undefined, 'OutOfx.dev/y'],
     ['no device that the device manager has allocated', one, [one], allocated, undefined],
     ['no resource that the Node does not count', asking({ 'z.dev/z': '1' }), [], undefined, undefined],

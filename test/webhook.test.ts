@@ -4,15 +4,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, fetch as send } from 'undici';
 import { NODE_TOPOLOGY_API } from '../kube/node-topology.ts';
 import { createCertificateAuthority } from '../sandbox/certificates.ts';
-import { kubeconfig } from '../sandbox/cluster/identities.ts';
 import { type ApiFixture, startApi } from './kube/api-fixture.ts';
 import { statusOf } from './scheduler-plugin/extender-fixture.ts';
 import { type DaemonProcess, fromSource, startDaemonProcess } from './support/daemon-process.ts';
 import { eventually } from './support/eventually.ts';
 import { tempDirectories, writeTree } from './support/files.ts';
 import { podVector, requestFor } from './webhook/launcher-fixture.ts';
-
-const TOKEN = 'admin-token';
 
 describe('the webhook as a process', function () {
   this.timeout(300_000);
@@ -32,11 +29,16 @@ describe('the webhook as a process', function () {
     await api.stop();
   });
 
-  const start = async (server: string) => {
-    const file = join(folder, 'kubeconfig');
-    writeTree(folder, { kubeconfig: kubeconfig({ server, ca: api.server.ca, token: TOKEN }) });
+  const start = async () => {
     const flags = ['--host', '127.0.0.1', '--port', '0', '--probe-host', '127.0.0.1', '--probe-port', '0'];
-    const files = ['--cert-file', join(folder, 'tls.crt'), '--key-file', join(folder, 'tls.key'), '--kubeconfig', file];
+    const files = [
+      '--cert-file',
+      join(folder, 'tls.crt'),
+      '--key-file',
+      join(folder, 'tls.key'),
+      '--kubeconfig',
+      api.kubeconfig,
+    ];
     const daemon = startDaemonProcess([...fromSource('webhook/main.ts'), ...flags, ...files]);
     running.push(daemon);
     await eventually(() => daemon.line('serving') !== undefined, 'it serves');
@@ -56,7 +58,7 @@ describe('the webhook as a process', function () {
     JSON.stringify({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request: requestFor(pod) });
 
   it('drains on SIGTERM: it is unready at once, no review fails, and it exits with 0', async () => {
-    const { process: child, readiness, stop, url } = await start(api.server.url);
+    const { process: child, readiness, stop, url } = await start();
     await eventually(async () => (await readiness()) === '200 ok', 'its caches');
     const agent = new Agent({ connect: { ca: authority.cert }, connections: 4 });
     const body = reviewOf(podVector('hp-volume-pod'));
@@ -100,7 +102,7 @@ describe('the webhook as a process', function () {
       metadata: { annotations: { 'plumbline.dev/align': 'whole-cores' } },
       spec: { containers: [{ name: 'c', resources: { limits: { cpu: '2', memory: '1Gi' } } }] },
     };
-    const { stop, line, probe, url } = await start(api.server.url);
+    const { stop, line, probe, url } = await start();
     const agent = new Agent({ connect: { ca: authority.cert } });
     const untilQuarantined = (count: number) =>
       eventually(async () => {

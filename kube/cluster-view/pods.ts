@@ -22,9 +22,9 @@ export function isForgedMirror({ metadata, spec }: Pick<PodShape, 'metadata' | '
   return !metadata.ownerReferences?.some(({ kind, name }) => kind === 'Node' && name === spec.nodeName);
 }
 
-const ENDED = new Set(['Succeeded', 'Failed']);
-
-export const isFinalPhase = (phase: string | undefined): boolean => ENDED.has(phase ?? '');
+/** Of a pod, a VMI or a migration. */
+export const isFinalPhase = (phase: string | null | undefined): phase is 'Succeeded' | 'Failed' =>
+  phase === 'Succeeded' || phase === 'Failed';
 
 /** The condition that the scheduler writes when it finds no node. */
 export function unscheduledCondition({ status }: Pick<PodShape, 'status'>): ConditionShape | undefined {

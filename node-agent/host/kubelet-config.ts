@@ -3,7 +3,7 @@ import { isAbsolute, join, relative } from 'node:path';
 import * as z from 'zod';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { cut, issueText, PlumblineError } from '../../model/errors.ts';
-import { isObject, type JsonObject } from '../../model/json.ts';
+import { applyMergePatch, isObject, type JsonObject } from '../../model/json.ts';
 import { GATES } from '../../model/kubelet/versions.ts';
 import { byText } from '../../model/lists.ts';
 import { parseQuantity, wholeValue } from '../../model/quantity.ts';
@@ -144,7 +144,7 @@ export async function readSettings({ config, configDir, flags = {}, readBefore, 
   const names = configDir === undefined ? [] : await withPath(configDir, () => dropInNames(join(root, configDir)));
   for (const name of names) {
     const file = join(configDir ?? '', name);
-    settings = mergeOver(settings, await withPath(file, () => readFile(root, file, readBefore))) as JsonObject;
+    settings = applyMergePatch(settings, await withPath(file, () => readFile(root, file, readBefore))) as JsonObject;
     sources.push(file);
   }
   // What drop-ins or flags replace must be right, too.
@@ -202,15 +202,4 @@ async function dropInNames(path: string): Promise<string[]> {
   }
   // The order of Go's WalkDir: by the names of the directories on the path, then by the name of the file.
   return names.sort(byText((path) => path.replaceAll('/', '\0')));
-}
-
-/** A JSON merge patch (RFC 7386). */
-function mergeOver(target: unknown, patch: unknown): unknown {
-  if (!isObject(patch)) return patch;
-  const merged = new Map(isObject(target) ? Object.entries(target) : []);
-  for (const [key, value] of Object.entries(patch)) {
-    if (value === null) merged.delete(key);
-    else merged.set(key, mergeOver(merged.get(key), value));
-  }
-  return Object.fromEntries(merged);
 }

@@ -1,3 +1,4 @@
+import { isFinalPhase } from '../../kube/cluster-view/pods.ts';
 import type { KubeMigration, KubeObject, KubeVmi } from '../objects.ts';
 import { collectionOf, MIGRATIONS, type ResourceType, VIRTUAL_MACHINE_INSTANCES } from './built-in-types.ts';
 import { ApiError, notFoundError } from './errors.ts';
@@ -16,7 +17,7 @@ export function admitMigration(store: Store, type: ResourceType, created: KubeOb
   const refuse = (why: string) => new ApiError(422, 'Invalid', `${MIGRATION_WEBHOOK} denied the request: ${why}`);
   const vmi = store.get(collectionOf(VIRTUAL_MACHINE_INSTANCES), `${namespace}/${vmiName}`) as KubeVmi | undefined;
   if (vmi === undefined) throw notFoundError(VIRTUAL_MACHINE_INSTANCES, vmiName);
-  if (['Failed', 'Succeeded'].includes(vmi.status?.phase ?? '')) throw refuse('Cannot migrate VMI in finalized state.');
+  if (isFinalPhase(vmi.status?.phase)) throw refuse('Cannot migrate VMI in finalized state.');
   const unable = vmi.status?.conditions?.find(({ type, status }) => type === 'LiveMigratable' && status === 'False');
   if (unable) throw refuse(`Cannot migrate VMI, Reason: ${unable.reason}, Message: ${unable.message}`);
   const migrations = store.list(collectionOf(MIGRATIONS)) as KubeMigration[];
@@ -32,5 +33,5 @@ export function admitMigration(store: Store, type: ResourceType, created: KubeOb
 }
 
 export function isActive({ status }: KubeMigration): boolean {
-  return status?.phase !== 'Succeeded' && status?.phase !== 'Failed';
+  return !isFinalPhase(status?.phase);
 }

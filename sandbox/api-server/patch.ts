@@ -1,4 +1,5 @@
 import jsonPatch, { type Operation } from 'fast-json-patch';
+import { applyMergePatch } from '../../model/json.ts';
 import { isRecord, type JsonRecord, type JsonValue, type KubeObject } from '../objects.ts';
 import type { ResourceType } from './built-in-types.ts';
 import { ApiError, badRequest, unsupportedMediaType } from './errors.ts';
@@ -41,17 +42,6 @@ export function applyJsonPatch(current: KubeObject, patch: JsonValue): KubeObjec
 function objectPatch(patch: JsonValue) {
   if (!isRecord(patch)) throw badRequest('error decoding patch: it must be an object');
   return patch;
-}
-
-/** A JSON merge patch (RFC 7386), into a new value. */
-function applyMergePatch(target: JsonValue | undefined, patch: JsonValue): JsonValue {
-  if (!isRecord(patch)) return patch;
-  const merged = isRecord(target) ? { ...target } : {};
-  for (const [key, value] of Object.entries(patch)) {
-    if (value === undefined || value === null) delete merged[key];
-    else merged[key] = applyMergePatch(merged[key], value);
-  }
-  return merged;
 }
 
 /** Lists that a strategic merge patch merges by key, from the patchMergeKey tags of k8s.io/api. */

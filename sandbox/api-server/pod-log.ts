@@ -1,12 +1,9 @@
-import { watch } from 'node:fs';
-import { type FileHandle, open } from 'node:fs/promises';
+import { createReadStream, watch } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
 import type { KubePod } from '../objects.ts';
 import { badRequest } from './errors.ts';
 import type { Exchange, HandlerDeps } from './requests.ts';
-
-const NEWLINE = 10;
-const CHUNK_BYTES = 64 * 1024;
 
 /** Options that need the time of each line, which a file of lines does not have. */
 const OF_TIMES = ['sinceSeconds', 'sinceTime', 'timestamps'];
@@ -26,23 +23,23 @@ export async function streamLog(deps: HandlerDeps, { query, response }: Exchange
   if (path === undefined) {
     throw badRequest(`container "${container}" in pod "${name}" runs nothing here, and has no log: only daemons run`);
   }
-  const file = await open(path);
-  try {
-    const { size } = await file.stat();
-    const tailLines = query.get('tailLines');
-    response.writeHead(200, { 'content-type': 'text/plain' });
-    const start = tailLines === null ? 0 : await startOfTail(file, size, Number(tailLines));
-    const end = start + Number(query.get('limitBytes') ?? Number.POSITIVE_INFINITY);
-    let position = await send(file, response, start, end);
-    const sendMore = async () => {
-      position = await send(file, response, position, end);
-      return position >= end;
-    };
-    if (query.get('follow') === 'true') await follow(path, sendMore, response, deps.stopping);
-    response.end();
-  } finally {
-    await file.close();
-  }
+  const tailLines = query.get('tailLines');
+  let position = tailLines === null ? 0 : startOfTail(await readFile(path), Number(tailLines));
+  const end = position + Number(query.get('limitBytes') ?? Number.POSITIVE_INFINITY);
+  response.writeHead(200, { 'content-type': 'text/plain' });
+  /** @returns whether the end is reached */
+  const sendMore = async () => {
+    if (position < end) {
+      for await (const chunk of createReadStream(path, { start: position, end: end - 1 })) {
+        response.write(chunk);
+        position += (chunk as Buffer).length;
+      }
+    }
+    return position >= end;
+  };
+  await sendMore();
+  if (query.get('follow') === 'true') await follow(path, sendMore, response, deps.stopping);
+  response.end();
 }
 
 function containerOf(pod: KubePod, name: string): string {
@@ -55,34 +52,11 @@ function containerOf(pod: KubePod, name: string): string {
   return name;
 }
 
-/** @returns the position after the last byte that was sent */
-async function send(file: FileHandle, response: ServerResponse, start: number, end: number): Promise<number> {
-  let position = start;
-  const buffer = Buffer.alloc(CHUNK_BYTES);
-  while (position < end) {
-    const { bytesRead } = await file.read(buffer, 0, Math.min(CHUNK_BYTES, end - position), position);
-    if (bytesRead === 0) break;
-    response.write(Buffer.from(buffer.subarray(0, bytesRead)));
-    position += bytesRead;
-  }
-  return position;
-}
-
-async function startOfTail(file: FileHandle, size: number, lines: number): Promise<number> {
-  if (lines === 0) return size;
-  const buffer = Buffer.alloc(CHUNK_BYTES);
-  // The newline at the end of the file ends the last line.
-  let newlines = -1;
-  for (let end = size; end > 0; end = Math.max(0, end - CHUNK_BYTES)) {
-    const start = Math.max(0, end - CHUNK_BYTES);
-    const { bytesRead } = await file.read(buffer, 0, end - start, start);
-    for (let at = bytesRead - 1; at >= 0; at--) {
-      if (buffer[at] !== NEWLINE) continue;
-      newlines++;
-      if (newlines === lines) return start + at + 1;
-    }
-  }
-  return 0;
+function startOfTail(log: Buffer, lines: number): number {
+  let start = log.length;
+  // Before the newline that ends the line.
+  for (let line = 0; line < lines && start > 0; line++) start = log.subarray(0, start - 1).lastIndexOf('\n') + 1;
+  return start;
 }
 
 /** Until the client ends, the server stops, or the end is reached. */

@@ -1,7 +1,9 @@
 import { randomBytes, randomUUID } from 'node:crypto';
+import { isFinalPhase } from '../../kube/cluster-view/pods.ts';
+import { resultOrNone } from '../../model/json.ts';
+import { podRequestOf } from '../../model/kubelet/pod-request.ts';
 import { parseQuantity } from '../../model/quantity.ts';
 import {
-  at,
   type Container,
   isRecord,
   type JsonRecord,
@@ -117,30 +119,15 @@ function statusUpdate(type: ResourceType, current: KubeObject, draft: KubeObject
   return { ...rest, metadata, ...(draft.status !== undefined && { status: draft.status }) } as KubeObject;
 }
 
-/** Source: pkg/apis/core/v1/helper/qos/qos.go. */
-function qosClass({ spec }: KubePod): 'Guaranteed' | 'Burstable' | 'BestEffort' {
-  const containers = [...(spec.containers ?? []), ...(spec.initContainers ?? [])];
-  let asksForAnything = false;
-  let guaranteed = true;
-  for (const { resources } of containers) {
-    for (const name of ['cpu', 'memory']) {
-      const request = amount(resources?.requests?.[name]);
-      const limit = amount(resources?.limits?.[name]);
-      if (request > 0n || limit > 0n) asksForAnything = true;
-      if (limit === 0n || request !== limit) guaranteed = false;
-    }
-  }
-  if (!asksForAnything) return 'BestEffort';
-  return guaranteed ? 'Guaranteed' : 'Burstable';
-}
-
-/** Malformed quantities count as zero here: validation refuses them afterwards. */
-function amount(text: string | undefined): bigint {
-  try {
-    return text === undefined ? 0n : parseQuantity(text).nano;
-  } catch {
-    return 0n;
-  }
+/** As the kubelet computes it. Malformed quantities count as none here: validation refuses them afterwards. */
+function qosClass(pod: KubePod): 'Guaranteed' | 'Burstable' | 'BestEffort' {
+  const { spec } = pod;
+  if (resultOrNone(() => podRequestOf(pod).guaranteed) === true) return 'Guaranteed';
+  const amounts = [...(spec.containers ?? []), ...(spec.initContainers ?? [])].flatMap(({ resources }) =>
+    [resources?.requests, resources?.limits].flatMap((list) => [list?.['cpu'] ?? '0', list?.['memory'] ?? '0']),
+  );
+  const asks = amounts.some((text) => resultOrNone(() => parseQuantity(text).nano > 0n) === true);
+  return asks ? 'Burstable' : 'BestEffort';
 }
 
 const hasFinalizers = ({ metadata }: KubeObject) => (metadata.finalizers?.length ?? 0) > 0;
@@ -171,8 +158,8 @@ export function isFinished(object: KubeObject): boolean {
 
 function gracePeriodSeconds(type: ResourceType, object: KubeObject, options: DeleteOptions): number {
   if (type.kind !== 'Pod') return 0;
-  const phase = at(object, 'status', 'phase');
-  if (!at(object, 'spec', 'nodeName') || phase === 'Failed' || phase === 'Succeeded') return 0;
-  const podGracePeriod = at(object, 'spec', 'terminationGracePeriodSeconds');
+  const { spec, status } = object as KubePod;
+  if (!spec.nodeName || isFinalPhase(status?.phase)) return 0;
+  const podGracePeriod = spec.terminationGracePeriodSeconds;
   return Math.max(0, options.gracePeriodSeconds ?? (typeof podGracePeriod === 'number' ? podGracePeriod : 30));
 }

@@ -1,3 +1,4 @@
+import { matchesValue } from '../../model/launcher/node-selection.ts';
 import { at, type JsonRecord, type KubeObject } from '../objects.ts';
 import type { ResourceType } from './built-in-types.ts';
 import { badRequest } from './errors.ts';
@@ -19,8 +20,8 @@ export function labelSelectorObject(selector: JsonRecord | undefined): LabelTest
   const matchLabels = Object.entries((selector?.matchLabels ?? {}) as Record<string, string>);
   const expressions = (selector?.matchExpressions ?? []) as { key: string; operator: string; values?: string[] }[];
   const tests = [
-    ...matchLabels.map(([key, value]) => requirement(key, 'in', [value])),
-    ...expressions.map(({ key, operator, values = [] }) => requirement(key, operator.toLowerCase(), values)),
+    ...matchLabels.map(([key, value]) => requirement(key, 'In', [value])),
+    ...expressions.map(({ key, operator, values = [] }) => requirement(key, operator, values)),
   ];
   return (labels) => tests.every((test) => test(labels));
 }
@@ -46,28 +47,21 @@ function labelTest(part: string): LabelTest {
   if (set) {
     const [, key = '', operator = '', list = ''] = set;
     const values = list.split(',').map((value) => value.trim());
-    return requirement(key, operator, values);
+    return requirement(key, operator === 'in' ? 'In' : 'NotIn', values);
   }
   const equality = /^([^\s=!]+)\s*(==|=|!=)\s*([^\s=!]*)$/.exec(text);
   if (equality) {
     const [, key = '', operator = '', value = ''] = equality;
-    return requirement(key, operator === '!=' ? 'notin' : 'in', [value]);
+    return requirement(key, operator === '!=' ? 'NotIn' : 'In', [value]);
   }
   const presence = /^(!?)\s*([\w./-]+)$/.exec(text);
-  if (presence) return requirement(presence[2]!, presence[1] === '!' ? 'doesnotexist' : 'exists', []);
+  if (presence) return requirement(presence[2]!, presence[1] === '!' ? 'DoesNotExist' : 'Exists', []);
   throw badRequest(`unable to parse requirement: found '${text}'`);
 }
 
-/** By operator. @param value of the label; undefined: the object does not have it */
-const OPERATORS: Readonly<Record<string, (value: string | undefined, values: readonly string[]) => boolean>> = {
-  in: (value, values) => value !== undefined && values.includes(value),
-  notin: (value, values) => value === undefined || !values.includes(value),
-  exists: (value) => value !== undefined,
-  doesnotexist: (value) => value === undefined,
-};
+const OPERATORS = ['In', 'NotIn', 'Exists', 'DoesNotExist'];
 
 function requirement(key: string, operator: string, values: readonly string[]): LabelTest {
-  const test = Object.hasOwn(OPERATORS, operator) ? OPERATORS[operator] : undefined;
-  if (test === undefined) throw badRequest(`"${operator}" is not a valid label selector operator`);
-  return (labels) => test(labels[key], values);
+  if (!OPERATORS.includes(operator)) throw badRequest(`"${operator}" is not a valid label selector operator`);
+  return (labels) => matchesValue({ key, operator, values }, labels[key]);
 }

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { isFinalPhase } from '../../kube/cluster-view/pods.ts';
 import {
   at,
   conditionsOf,
@@ -107,8 +108,8 @@ const EVICTION_WEBHOOK = 'virt-launcher-eviction-interceptor.kubevirt.io';
 export function evictionDenial(pod: KubePod, findVmi: (name: string) => KubeVmi | undefined): Denial | undefined {
   const { labels = {}, annotations = {} } = pod.metadata;
   const name = annotations['kubevirt.io/domain'];
-  const hasEnded = ['Failed', 'Succeeded'].includes(pod.status?.phase ?? '');
-  if (labels['kubevirt.io'] !== 'virt-launcher' || hasEnded || name === undefined) return undefined;
+  if (labels['kubevirt.io'] !== 'virt-launcher' || isFinalPhase(pod.status?.phase) || name === undefined)
+    return undefined;
   const vmi = findVmi(name);
   if (vmi === undefined) return { why: `kubevirt failed getting the vmi: virtualmachineinstances "${name}" not found` };
   const strategy = at(vmi, 'spec', 'evictionStrategy');

@@ -1,3 +1,4 @@
+import type { EventText } from '../../kube/events.ts';
 import { formatMicroTime } from '../../model/lease/timing.ts';
 import { NETWORKS_ANNOTATION, type NetworkRef, parseAttachments } from '../../model/networks/attachments.ts';
 import {
@@ -20,12 +21,6 @@ export interface LocalChange<T> {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
   readonly object: T;
   readonly previous: T | undefined;
-}
-
-export interface EventContent {
-  readonly type: 'Normal' | 'Warning';
-  readonly reason: string;
-  readonly message: string;
 }
 
 export type LocalClient = ReturnType<typeof createLocalClient>;
@@ -74,7 +69,7 @@ export function createLocalClient(server: ApiServer, user: User) {
       return bindPod(registry, targetOf(PODS, pod), body, call);
     },
     /** Writes an Event about an object. Events are best effort: it never rejects with an ApiError. */
-    async record(component: string, involved: KubeObject, occurrence: EventContent) {
+    async record(component: string, involved: KubeObject, occurrence: EventText) {
       try {
         await recordEvent(client, component, involved, occurrence, timestamp(Date.now()));
       } catch (error) {
@@ -98,7 +93,7 @@ export async function recordEvent(
   client: Pick<LocalClient, 'list' | 'edit' | 'create'>,
   component: string,
   involved: KubeObject,
-  { type, reason, message }: EventContent,
+  { type, reason, message }: EventText,
   time: string,
 ): Promise<void> {
   const { name, namespace, uid = '' } = involved.metadata;

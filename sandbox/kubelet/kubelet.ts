@@ -1,6 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parse } from 'yaml';
+import { isFinalPhase } from '../../kube/cluster-view/pods.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { NODES, PODS } from '../api-server/built-in-types.ts';
 import { type LocalChange, type LocalClient, RenewedLease } from '../clients/local-client.ts';
@@ -161,13 +162,11 @@ export class EmulatedKubelet {
   #podChanged({ type, object: pod }: LocalChange<KubePod>): void {
     if (pod.spec.nodeName !== this.#options.name) return;
     const uid = pod.metadata.uid ?? '';
-    const phase = pod.status?.phase;
     const entry = this.#admitted.get(uid);
     if (type === 'DELETED') this.#enqueue(() => this.#release(uid));
     else if (pod.metadata.deletionTimestamp)
       this.#enqueue(() => this.#release(uid).then(() => this.#worker.finish(pod)));
-    else if (phase === 'Failed' || phase === 'Succeeded')
-      this.#enqueue(() => this.#admitted.has(uid) && this.#release(uid));
+    else if (isFinalPhase(pod.status?.phase)) this.#enqueue(() => this.#admitted.has(uid) && this.#release(uid));
     else if (entry === undefined) this.#enqueue(() => this.#admit(pod));
     else {
       entry.pod = pod;

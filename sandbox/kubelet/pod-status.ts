@@ -1,4 +1,4 @@
-import type { EventContent } from '../clients/local-client.ts';
+import type { EventText } from '../../kube/events.ts';
 import {
   type Container,
   conditionsOf,
@@ -14,7 +14,7 @@ export interface Obstacle {
   readonly container: string;
   readonly reason: string;
   readonly message: string;
-  readonly event: Pick<EventContent, 'reason' | 'message'>;
+  readonly event: Pick<EventText, 'reason' | 'message'>;
 }
 
 /** Refused at admission, permanently. @param now RFC 3339, like all times here */

@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { status } from '@grpc/grpc-js';
+import type { EventText } from '../../kube/events.ts';
 import { KubeletApiError } from '../../kube/kubelet-api/transport.ts';
 import { PODS } from '../api-server/built-in-types.ts';
 import { ApiError, unlessNotFound } from '../api-server/errors.ts';
 import { timestamp } from '../api-server/preparation.ts';
-import { type EventContent, type LocalClient, undefinedNetwork } from '../clients/local-client.ts';
+import { type LocalClient, undefinedNetwork } from '../clients/local-client.ts';
 import type { KubePod } from '../objects.ts';
 import {
   isReadinessStale,
@@ -51,7 +52,7 @@ function networkFault(client: LocalClient, pod: KubePod): Obstacle | undefined {
 export function createPodWorker(deps: PodWorkerDeps) {
   const { client, retrySeconds, preStart, containers, isReady, devicesOf } = deps;
   const time = () => timestamp(Date.now());
-  const recordEvent = (pod: KubePod, occurrence: EventContent) => client.record('kubelet', pod, occurrence);
+  const recordEvent = (pod: KubePod, occurrence: EventText) => client.record('kubelet', pod, occurrence);
 
   const setStatus = async (pod: KubePod, change: (draft: KubePod) => void) => {
     const changeSamePod = (draft: KubePod) => draft.metadata.uid === pod.metadata.uid && change(draft);

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
+import { isFinalPhase } from '../../kube/cluster-view/pods.ts';
 import { groupBy } from '../../model/lists.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
 import { NAMESPACES, NODES, PODS } from '../api-server/built-in-types.ts';
@@ -24,12 +25,11 @@ interface SchedulerOptions {
 }
 
 /** As in the real scheduler's informer, a pod that has ended counts as deleted. */
-const hasEnded = ({ status }: KubePod) => status?.phase === 'Failed' || status?.phase === 'Succeeded';
+const hasEnded = ({ status }: KubePod) => isFinalPhase(status?.phase);
 
 /**
- * One pod at a time, with concurrent bindings. A pod counts on its node from the decision (assumed) on. Owner: nodes and
- * pods are those of the API server, assumed nodes the scheduler's own. End: an assumed node with the pod's binding seen,
- * its failure or the pod's end; everything at `stop`.
+ * One pod at a time, with concurrent bindings. Nodes and pods are those of the API server. A pod counts on its node from
+ * the decision (assumed) on, until the pod's binding is seen, has failed, or the pod has ended.
  */
 export class Scheduler {
   readonly #client: LocalClient;
@@ -38,8 +38,6 @@ export class Scheduler {
   readonly #names: ReadonlySet<string>;
   readonly #queue: ReturnType<typeof createSchedulingQueue>;
   readonly #lease: RenewedLease | undefined;
-  readonly #nodes = new Map<string, KubeNode>();
-  readonly #pods = new Map<string, KubePod>();
   /** The chosen nodes of pods, until the API server reports them there. */
   readonly #assumed = new Map<string, string>();
   readonly #bindings = new Set<Promise<void>>();
@@ -80,24 +78,15 @@ export class Scheduler {
 
   #podChanged({ type, object: pod, previous }: LocalChange<KubePod>): void {
     const uid = pod.metadata.uid ?? '';
-    if (type === 'DELETED' || hasEnded(pod)) {
-      this.#pods.delete(uid);
+    if (type === 'DELETED' || hasEnded(pod) || pod.spec.nodeName) {
       this.#assumed.delete(uid);
       this.#queue.remove(uid);
-    } else {
-      this.#pods.set(uid, pod);
-      if (pod.spec.nodeName) {
-        this.#assumed.delete(uid);
-        this.#queue.remove(uid);
-      } else if (isWaiting(pod, this.#names) && (!previous || podChangedItself(pod, previous))) this.#queue.add(uid);
-    }
+    } else if (isWaiting(pod, this.#names) && (!previous || podChangedItself(pod, previous))) this.#queue.add(uid);
     if (podWakes(pod, previous)) this.#queue.wake();
     this.#schedule();
   }
 
   #nodeChanged({ type, object: node, previous }: LocalChange<KubeNode>): void {
-    if (type === 'DELETED') this.#nodes.delete(node.metadata.name);
-    else this.#nodes.set(node.metadata.name, node);
     if (type !== 'DELETED' && nodeWakes(node, previous)) this.#queue.wake();
     this.#schedule();
   }
@@ -120,10 +109,12 @@ export class Scheduler {
   }
 
   async #attempt(uid: string): Promise<void> {
-    const pod = this.#pods.get(uid);
+    const pods = this.#client.list(PODS).filter((candidate) => !hasEnded(candidate));
+    const pod = pods.find(({ metadata }) => metadata.uid === uid);
     if (!pod || !isWaiting(pod, this.#names)) return this.#queue.remove(uid);
     try {
-      const decision = await chooseNode(pod, this.#snapshotFor(pod), this.#extenders);
+      const snapshot = this.#snapshotFor(pod, pods);
+      const decision = await chooseNode(pod, snapshot, this.#extenders);
       if ('node' in decision) {
         this.#assumed.set(uid, decision.node);
         const binding = this.#bind(pod, decision.node).finally(() => {
@@ -134,7 +125,7 @@ export class Scheduler {
         return;
       }
       this.#queue.unschedulable(uid);
-      const message = fitErrorMessage(this.#nodes.size, decision.misfits);
+      const message = fitErrorMessage(snapshot.nodes.length, decision.misfits);
       await this.#report(pod, 'Unschedulable', message);
     } catch (error) {
       await this.#fail(pod, error);
@@ -166,15 +157,16 @@ export class Scheduler {
     await this.#client.record(COMPONENT, pod, { type: 'Warning', reason: 'FailedScheduling', message });
   }
 
-  #snapshotFor(pod: KubePod): Snapshot {
+  #snapshotFor(pod: KubePod, pods: readonly KubePod[]): Snapshot {
     const nodeOf = ({ spec, metadata }: KubePod) => spec.nodeName || this.#assumed.get(metadata.uid ?? '') || '';
-    const byNode = groupBy([...this.#pods.values()], nodeOf);
-    const placed = [...this.#nodes].flatMap(([name, node]) =>
-      (byNode.get(name) ?? []).map((other) => ({ pod: other, node })),
+    const byNode = groupBy(pods, nodeOf);
+    const nodes = this.#client.list(NODES);
+    const placed = nodes.flatMap((node) =>
+      (byNode.get(node.metadata.name) ?? []).map((other) => ({ pod: other, node })),
     );
     const labelsOf = (name: string) => this.#client.get(NAMESPACES, undefined, name)?.metadata.labels ?? {};
     return {
-      nodes: [...this.#nodes.values()],
+      nodes,
       loadOf(nodeName) {
         const there = byNode.get(nodeName) ?? [];
         return { pods: there.length, requested: there.map(podRequests).reduce(plus, new Map()) };

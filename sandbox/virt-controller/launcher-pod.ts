@@ -1,5 +1,7 @@
+import { guestVcpus, launcherCpus } from '../../model/launcher/cpus.ts';
 import { MIGRATION_LABEL } from '../../model/launcher/recognize.ts';
 import { parseQuantity, wholeValue } from '../../model/quantity.ts';
+import type { VmiShape } from '../../model/shapes.ts';
 import {
   at,
   type Container,
@@ -134,7 +136,6 @@ function interfaceName(network: string): string {
 
 const IMAGE = 'quay.io/kubevirt/virt-launcher:sandbox';
 const OVERHEAD_MIB = 400;
-const EVEN_PARITY = 'alpha.kubevirt.io/EmulatorThreadCompleteToEvenParity';
 
 const both = (amounts: Record<string, string>) => ({ requests: amounts, limits: amounts });
 
@@ -187,7 +188,7 @@ function computeResources(vmi: KubeVmi) {
   const hostDevices = listAt(vmi, 'spec', 'domain', 'devices', 'hostDevices');
   const names = [...ofKubeVirt, ...hostDevices.map((device) => String(at(device, 'deviceName')))];
   const devices = Object.fromEntries(names.map((name) => [name, `${names.filter((other) => other === name).length}`]));
-  if (isDedicated(vmi)) return both({ cpu: String(dedicatedCpus(vmi)), memory, ...devices });
+  if (isDedicated(vmi)) return both({ cpu: String(launcherCpus(shapeOf(vmi)).total), memory, ...devices });
   // Without pinning each vCPU requests a tenth of a CPU (cpuAllocationRatio 10) and has no limit.
   return { requests: { cpu: `${vcpusOf(vmi) * 100}m`, memory, ...devices }, limits: devices };
 }
@@ -196,25 +197,13 @@ function launchSecurity(vmi: KubeVmi): string[] {
   return ['sev', 'tdx'].filter((kind) => isRecord(at(vmi, 'spec', 'domain', 'launchSecurity', kind)));
 }
 
-const count = (value: JsonValue | undefined) => (typeof value === 'number' ? value : 0);
-
-function dedicatedCpus(vmi: KubeVmi): number {
-  const supplemental = count(at(vmi, 'spec', 'domain', 'ioThreads', 'supplementalPoolThreadCount'));
-  const cpus = vcpusOf(vmi) + supplemental;
-  if (at(vmi, 'spec', 'domain', 'cpu', 'isolateEmulatorThread') !== true) return cpus;
-  // With KubeVirt's even parity the emulator thread gets two CPUs if one would result in an odd number. In that sum
-  // KubeVirt counts a supplemental pool twice.
-  const isOdd = (cpus + supplemental + 1) % 2 === 1;
-  return cpus + (vmi.metadata.annotations?.[EVEN_PARITY] !== undefined && isOdd ? 2 : 1);
+/** What the model reads of an instance. */
+function shapeOf({ metadata, spec }: KubeVmi): VmiShape {
+  return { metadata, spec: { domain: {}, ...spec } } as VmiShape;
 }
 
 export function vcpusOf(vmi: KubeVmi): number {
-  const topology = ['cores', 'sockets', 'threads'].map((key) => count(at(vmi, 'spec', 'domain', 'cpu', key)));
-  const set = topology.filter((value) => value > 0);
-  if (set.length > 0) return set.reduce((product, value) => product * value, 1);
-  const resources = at(vmi, 'spec', 'domain', 'resources');
-  const amount = text(at(resources, 'limits', 'cpu')) ?? text(at(resources, 'requests', 'cpu')) ?? '1';
-  return wholeValue(parseQuantity(amount));
+  return guestVcpus(shapeOf(vmi));
 }
 
 function guestMemoryMib(vmi: KubeVmi): number {

@@ -1,4 +1,6 @@
+import { isFinalPhase } from '../../kube/cluster-view/pods.ts';
 import { MIGRATION_LABEL } from '../../model/launcher/recognize.ts';
+import type { WorkQueue } from '../../runtime/work-queue.ts';
 import { PODS, type ResourceType, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES } from '../api-server/built-in-types.ts';
 import { unlessNotFound } from '../api-server/errors.ts';
 import { timestamp } from '../api-server/preparation.ts';
@@ -14,7 +16,6 @@ import {
   type ObjectCondition,
   setCondition,
 } from '../objects.ts';
-import type { Workqueue } from './workqueue.ts';
 
 /** KubeVirt's finalizers on its objects. virt-api sets that of an instance when it is created. */
 const MACHINE_FINALIZER = 'kubevirt.io/virtualMachineControllerFinalize';
@@ -54,12 +55,9 @@ const strategyOf = (machine: KubeObject) =>
 
 const isWanted = (machine: KubeObject) => ['Always', 'RerunOnFailure', 'Once'].includes(strategyOf(machine));
 
-export const isFinal = (phase: string | undefined): phase is 'Failed' | 'Succeeded' =>
-  phase === 'Failed' || phase === 'Succeeded';
-
 function isStartedAgain(machine: KubeObject, phase: string | undefined): boolean {
   const strategy = strategyOf(machine);
-  return isFinal(phase) && (strategy === 'Always' || (strategy === 'RerunOnFailure' && phase === 'Failed'));
+  return isFinalPhase(phase) && (strategy === 'Always' || (strategy === 'RerunOnFailure' && phase === 'Failed'));
 }
 
 const MIN_PAUSE_SECONDS = 10;
@@ -88,7 +86,7 @@ function startFailureOf(machine: KubeObject, vmi: KubeVmi | undefined): StartFai
   if (vmi === undefined) return recorded;
   if (hasRun(vmi)) return undefined;
   const { uid = '' } = vmi.metadata;
-  if (!isFinal(vmi.status?.phase) || recorded?.lastFailedVMIUID === uid) return recorded;
+  if (!isFinalPhase(vmi.status?.phase) || recorded?.lastFailedVMIUID === uid) return recorded;
   const consecutiveFailCount = (recorded?.consecutiveFailCount ?? 0) + 1;
   const retryAt = Date.now() + startPauseSeconds(consecutiveFailCount) * 1000;
   return { consecutiveFailCount, lastFailedVMIUID: uid, retryAfterTimestamp: timestamp(retryAt) };
@@ -128,17 +126,17 @@ export function guestPodOf({ status }: KubeVmi, pods: readonly KubePod[]): KubeP
   }
   const there = pods.filter(({ spec }) => spec.nodeName === status.nodeName);
   // A guest that has come back leaves an ended launcher of its first stay.
-  return there.find((pod) => !isFinal(pod.status?.phase)) ?? there.at(-1);
+  return there.find((pod) => !isFinalPhase(pod.status?.phase)) ?? there.at(-1);
 }
 
 /** The phase of an instance according to its launcher pod. An instance that has ended keeps its phase. */
 export function phaseOf(vmi: KubeVmi, pod: KubePod | undefined): string {
   const before = vmi.status?.phase;
-  if (isFinal(before)) return before;
+  if (isFinalPhase(before)) return before;
   const phase = pod?.status?.phase;
   if (phase === undefined) return before === 'Running' || before === 'Scheduled' ? 'Failed' : 'Pending';
   // The instance is Scheduled when its launcher is ready; virt-handler then runs the guest.
-  return phase === 'Running' || isFinal(phase) ? phase : 'Scheduling';
+  return phase === 'Running' || isFinalPhase(phase) ? phase : 'Scheduling';
 }
 
 const PAUSED = { type: 'Paused', status: 'True', reason: 'PausedByUser', message: 'VMI was paused by user' };
@@ -166,7 +164,7 @@ export function instanceStatusOf(vmi: KubeVmi, phase: string, guest: KubePod | u
     const before = (vmi.status?.['phaseTransitionTimestamps'] ?? []) as JsonRecord[];
     status['phaseTransitionTimestamps'] = [...before, { phase, phaseTransitionTimestamp: time }];
   }
-  const active = pods.filter((pod) => pod.spec.nodeName && pod.metadata.uid && !isFinal(pod.status?.phase));
+  const active = pods.filter((pod) => pod.spec.nodeName && pod.metadata.uid && !isFinalPhase(pod.status?.phase));
   if (active.length > 0) {
     status.activePods = Object.fromEntries(active.map((pod) => [pod.metadata.uid ?? '', pod.spec.nodeName ?? '']));
   }
@@ -182,7 +180,7 @@ export function instanceStatusOf(vmi: KubeVmi, phase: string, guest: KubePod | u
 function machineStatusOf(phase: string | undefined, startFailure?: StartFailure): JsonRecord {
   let printableStatus = phase === 'Running' ? 'Running' : 'Starting';
   if (phase === undefined) printableStatus = 'Stopped';
-  if (startFailure !== undefined && (phase === undefined || isFinal(phase))) printableStatus = 'CrashLoopBackOff';
+  if (startFailure !== undefined && (phase === undefined || isFinalPhase(phase))) printableStatus = 'CrashLoopBackOff';
   return {
     printableStatus,
     created: phase !== undefined,
@@ -191,14 +189,17 @@ function machineStatusOf(phase: string | undefined, startFailure?: StartFailure)
   };
 }
 
-export function createMachineSync(client: LocalClient, queue: Workqueue) {
+/** Brings one object up to date. Resolves to `refused` if the API server refused a write, which is then retried. */
+export type Work = () => Promise<unknown>;
+
+export function createMachineSync(client: LocalClient, queue: WorkQueue<Work>) {
   const end = async (machine: KubeObject, vmi: KubeVmi | undefined) => {
     if (!vmi) await release(client, VIRTUAL_MACHINES, machine);
     else if (!vmi.metadata.deletionTimestamp) await client.delete(VIRTUAL_MACHINE_INSTANCES, vmi);
   };
   const start = async (machine: KubeObject, pause: number) => {
     const { namespace = 'default', name } = machine.metadata;
-    if (pause > 0) queue.add(`vm/${namespace}/${name}`, () => sync(namespace, name), pause);
+    if (pause > 0) queue.addAfter(`vm/${namespace}/${name}`, () => sync(namespace, name), pause * 1000);
     else await client.create(VIRTUAL_MACHINE_INSTANCES, instanceOf(machine));
   };
   async function sync(namespace: string, name: string): Promise<void> {

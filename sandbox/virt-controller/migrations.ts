@@ -1,4 +1,6 @@
+import { isFinalPhase } from '../../kube/cluster-view/pods.ts';
 import { MIGRATION_LABEL } from '../../model/launcher/recognize.ts';
+import type { WorkQueue } from '../../runtime/work-queue.ts';
 import { apiVersionOf, MIGRATIONS, PODS, VIRTUAL_MACHINE_INSTANCES } from '../api-server/built-in-types.ts';
 import { ApiError, unlessNotFound } from '../api-server/errors.ts';
 import { isActive, MIGRATION_FINALIZER } from '../api-server/migrations.ts';
@@ -6,8 +8,7 @@ import { timestamp } from '../api-server/preparation.ts';
 import type { LocalClient } from '../clients/local-client.ts';
 import type { KubeMigration, KubePod, KubeVmi, Meta, MigrationPhase } from '../objects.ts';
 import { renderMigrationTarget } from './launcher-pod.ts';
-import { guestPodOf, isFinal, NODE_NAME_LABEL, podsOf, release } from './lifecycle.ts';
-import type { Workqueue } from './workqueue.ts';
+import { guestPodOf, NODE_NAME_LABEL, podsOf, release, type Work } from './lifecycle.ts';
 
 export interface MigrationSettings {
   /** Seconds in which a guest's memory is copied. */
@@ -31,7 +32,7 @@ const EVACUATION = 'kubevirt.io/evacuationMigration';
 
 interface MigrationControllerOptions {
   readonly client: LocalClient;
-  readonly queue: Workqueue;
+  readonly queue: WorkQueue<Work>;
   readonly settings: MigrationSettings;
   /** Ends the containers of a launcher whose guest has left it. */
   readonly exit: (pod: KubePod) => Promise<void>;
@@ -53,7 +54,7 @@ const secondsSince = (time: string | undefined) => (Date.now() - Date.parse(time
  */
 export class MigrationController {
   readonly #client: LocalClient;
-  readonly #queue: Workqueue;
+  readonly #queue: WorkQueue<Work>;
   readonly #settings: MigrationSettings;
   readonly #exit: MigrationControllerOptions['exit'];
 
@@ -100,8 +101,11 @@ export class MigrationController {
       .filter(({ metadata, spec }) => metadata.namespace === namespace && spec.vmiName === name);
   }
 
-  #enqueue({ namespace = 'default', name }: Meta, afterSeconds?: number): void {
-    this.#queue.add(`migration/${namespace}/${name}`, () => this.#sync(namespace, name), afterSeconds);
+  #enqueue({ namespace = 'default', name }: Meta, afterSeconds = 0): void {
+    const key = `migration/${namespace}/${name}`;
+    const work = () => this.#sync(namespace, name);
+    if (afterSeconds > 0) this.#queue.addAfter(key, work, afterSeconds * 1000);
+    else this.#queue.add(key, work);
   }
 
   #enqueueEvacuation(namespace = 'default', name: string): void {
@@ -163,7 +167,7 @@ export class MigrationController {
     const vmi = this.#instanceOf(migration);
     const target = this.#targetOf(migration);
     const parts = { migration, vmi, target };
-    if (vmi === undefined || vmi.metadata.deletionTimestamp || isFinal(vmi.status?.phase)) {
+    if (vmi === undefined || vmi.metadata.deletionTimestamp || isFinalPhase(vmi.status?.phase)) {
       return this.#fail(parts, 'the VMI has ended');
     }
     if (deletionTimestamp) return this.#fail(parts, 'the migration was cancelled', true);
@@ -172,7 +176,7 @@ export class MigrationController {
     const { phase } = migration.status ?? {};
     if (phase === undefined) return this.#enter(migration, 'Pending');
     if (phase === 'Pending') return this.#createTarget(migration, vmi);
-    if (target === undefined || target.metadata.deletionTimestamp || isFinal(target.status?.phase)) {
+    if (target === undefined || target.metadata.deletionTimestamp || isFinalPhase(target.status?.phase)) {
       return this.#fail(parts, 'Migration target pod is gone or has ended');
     }
     if (phase === 'Scheduling') return this.#schedule(migration, vmi, target);

@@ -1,4 +1,6 @@
+import { isFinalPhase } from '../../kube/cluster-view/pods.ts';
 import { refText } from '../../model/networks/attachments.ts';
+import { WorkQueue } from '../../runtime/work-queue.ts';
 import { PODS, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES } from '../api-server/built-in-types.ts';
 import { ApiError, unlessNotFound } from '../api-server/errors.ts';
 import { timestamp } from '../api-server/preparation.ts';
@@ -10,14 +12,13 @@ import {
   guestPodOf,
   hold,
   instanceStatusOf,
-  isFinal,
   NODE_NAME_LABEL,
   phaseOf,
   podsOf,
   release,
+  type Work,
 } from './lifecycle.ts';
 import { DEFAULT_MIGRATION_SETTINGS, MigrationController, type MigrationSettings } from './migrations.ts';
-import { Workqueue } from './workqueue.ts';
 
 interface VirtControllerOptions {
   readonly client: LocalClient;
@@ -29,6 +30,8 @@ interface VirtControllerOptions {
 
 const COMPONENT = 'virtualmachine-controller';
 const UNPAUSED = 'kubevirt.io/virtual-machine-unpaused';
+/** Source: client-go, default_rate_limiters.go. */
+const BACKOFF = { firstRetryMilliseconds: 5, maxRetryMilliseconds: 1_000_000 };
 
 /**
  * Also virt-handler. A machine gets another instance: at once if the last one had run, else after a growing delay. It
@@ -36,7 +39,7 @@ const UNPAUSED = 'kubevirt.io/virtual-machine-unpaused';
  */
 export class VirtController {
   readonly #client: LocalClient;
-  readonly #queue: Workqueue;
+  readonly #queue: WorkQueue<Work>;
   readonly #syncMachine: ReturnType<typeof createMachineSync>;
   readonly #migrations: MigrationController;
   readonly #launched = new Set<string>();
@@ -44,7 +47,11 @@ export class VirtController {
 
   constructor({ client, migrations, exit = async () => {}, onFault = () => {} }: VirtControllerOptions) {
     this.#client = client;
-    this.#queue = new Workqueue(onFault);
+    this.#queue = new WorkQueue({
+      ...BACKOFF,
+      work: async (work) => ((await work()) === 'refused' ? 'retry' : 'done'),
+      onFault,
+    });
     this.#syncMachine = createMachineSync(client, this.#queue);
     const settings = { ...DEFAULT_MIGRATION_SETTINGS, ...migrations };
     this.#migrations = new MigrationController({ client, queue: this.#queue, settings, exit });
@@ -90,7 +97,7 @@ export class VirtController {
     const pod = guestPodOf(vmi, pods);
     const { uid = '' } = vmi.metadata;
     if (!(await hold(client, VIRTUAL_MACHINE_INSTANCES, vmi))) return undefined;
-    const ended = isFinal(vmi.status?.phase);
+    const ended = isFinalPhase(vmi.status?.phase);
     // An instance whose launcher is gone gets no other. Its status may be older than the end of the launcher.
     const isPodGone = !pod && this.#launched.has(uid);
     const isDue = !pod && !ended && !isPodGone;
@@ -98,7 +105,7 @@ export class VirtController {
     if (created) pods.push(created);
     if (pod ?? created) this.#launched.add(uid);
     for (const launcher of pods) {
-      if (launcher.spec.nodeName && !isFinal(launcher.status?.phase)) await unpause(client, launcher);
+      if (launcher.spec.nodeName && !isFinalPhase(launcher.status?.phase)) await unpause(client, launcher);
     }
     await client.edit(VIRTUAL_MACHINE_INSTANCES, vmi, (draft) => {
       const guest = guestPodOf(draft, pods);

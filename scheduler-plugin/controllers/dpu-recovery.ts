@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { listOrNone, name, uid, word } from '../../kube/bounds.ts';
 import { isAlreadyExists } from '../../kube/client.ts';
+import { isFinalPhase } from '../../kube/cluster-view/pods.ts';
 import { instancesPath, migrationsPath } from '../../kube/cluster-view/vmis.ts';
 import { pagesOf } from '../../kube/list-pages.ts';
 import { recognizeLauncher, type VmiReference, vmiObject } from '../../model/launcher/recognize.ts';
@@ -29,7 +30,7 @@ const instance = z.object({
 });
 type Migration = z.infer<typeof migration>;
 
-const isActive = ({ status }: Migration): boolean => !['Succeeded', 'Failed'].includes(status?.phase ?? '');
+const isActive = ({ status }: Migration): boolean => !isFinalPhase(status?.phase);
 
 /**
  * Asks KubeVirt to migrate VMs that lost their network: one at a time in each namespace, and each launcher once for each

@@ -6,7 +6,9 @@ import { pagesOf } from '../../kube/list-pages.ts';
 import { connectionWrites, observedMeta, pod as podSchema, podStatus } from '../../kube/resources.ts';
 import { recognizeLauncher, vmiObject } from '../../model/launcher/recognize.ts';
 import { type DpuRestart, isNetworkLost, networkMadeAt, restartText } from '../../model/lease/dpu-run.ts';
+import { logFailure } from '../../runtime/log.ts';
 import { ProblemLog } from '../../runtime/problem-log.ts';
+import { WorkQueue } from '../../runtime/work-queue.ts';
 import { type DpuScope, hasNetworkDevice } from '../cluster/pod-needs.ts';
 import type { ExtenderContext } from '../telemetry/context.ts';
 import type { ExtenderMessages } from '../telemetry/log-messages.ts';
@@ -33,7 +35,6 @@ interface Loss {
   state: 'unknown' | 'lost' | 'over';
   /** The uids of the pods with an Event. */
   readonly announced: Set<string>;
-  timer?: NodeJS.Timeout;
 }
 
 /**
@@ -50,18 +51,26 @@ export class DpuRestarts extends EventEmitter<{
   readonly #options: DpuRestartsOptions;
   readonly #problems: ProblemLog<ExtenderMessages>;
   readonly #losses = new Map<string, Loss>();
+  /** The checks, by node. */
+  readonly #queue: WorkQueue<string>;
 
   constructor(options: DpuRestartsOptions) {
     super();
     this.#options = options;
     this.#problems = new ProblemLog(options.log);
+    this.#queue = new WorkQueue({
+      work: async (node) => {
+        await this.#check(node);
+        return 'done';
+      },
+      onFault: logFailure(options.log),
+    });
   }
 
   /** @param restart undefined: none was recorded, or the check is off */
   leaseChanged(node: string, restart: DpuRestart | undefined): void {
     const before = this.#losses.get(node);
     if (before?.restart.at === restart?.at && before?.restart.kind === restart?.kind) return;
-    clearTimeout(before?.timer);
     this.#losses.delete(node);
     if (restart === undefined) this.emit('changed', node);
     else this.#begin(node, restart);
@@ -69,10 +78,7 @@ export class DpuRestarts extends EventEmitter<{
 
   /** Call it when this replica has become the active one. */
   checkAll(): void {
-    for (const [node, { restart, timer }] of this.#losses) {
-      clearTimeout(timer);
-      this.#begin(node, restart);
-    }
+    for (const [node, { restart }] of this.#losses) this.#begin(node, restart);
   }
 
   /** What the node's condition should say; null: it should have none; undefined: not known yet. */
@@ -84,25 +90,25 @@ export class DpuRestarts extends EventEmitter<{
   }
 
   stop(): void {
-    for (const { timer } of this.#losses.values()) clearTimeout(timer);
+    void this.#queue.stop();
     this.#losses.clear();
   }
 
   #begin(node: string, restart: DpuRestart): void {
-    const loss: Loss = { restart, state: 'unknown', announced: new Set() };
-    this.#losses.set(node, loss);
-    void this.#check(node, loss);
+    this.#losses.set(node, { restart, state: 'unknown', announced: new Set() });
+    this.#queue.add(node, node);
   }
 
-  async #check(node: string, loss: Loss): Promise<void> {
+  async #check(node: string): Promise<void> {
+    const loss = this.#losses.get(node);
+    if (loss === undefined || loss.state === 'over') return;
     try {
       if (this.#options.active()) await this.#reconcile(node, loss);
       this.#problems.recovered();
     } catch (err) {
       this.#problems.failed(err, 'checking networks failed; retrying', { node });
     }
-    if (this.#losses.get(node) !== loss || loss.state === 'over') return;
-    loss.timer = setTimeout(() => void this.#check(node, loss), CHECK_MILLISECONDS).unref();
+    this.#queue.addAfter(node, node, CHECK_MILLISECONDS);
   }
 
   /** @throws KubeError */

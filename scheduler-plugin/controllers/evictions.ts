@@ -2,11 +2,11 @@ import { isConflict, isNotFound, type KubeClient, KubeError } from '../../kube/c
 import { BoundedMap } from '../../model/bounded-map.ts';
 import { PLACE_LOST } from '../../model/names.ts';
 import { logFailure } from '../../runtime/log.ts';
+import { WorkQueue, type WorkResult } from '../../runtime/work-queue.ts';
 import type { ClusterState } from '../cluster/cluster-state.ts';
 import { type DpuMonitor, lastRenewalText } from '../cluster/dpu-health.ts';
 import { namesOf, type PodView } from '../cluster/pod-view.ts';
 import type { ExtenderContext } from '../telemetry/context.ts';
-import { FairQueue } from './fair-queue.ts';
 
 interface EvictionReason {
   readonly reason: 'DPUNotReady' | 'AllocationRefused' | 'PlaceLost';
@@ -22,7 +22,7 @@ interface EvictionsOptions extends Pick<ExtenderContext, 'client' | 'events' | '
   readonly onAttempt: (outcome: RemovalOutcome) => void;
 }
 
-/** Milliseconds between two evictions: a rack of dead DPUs must not empty a cluster at once. */
+/** After an eviction: a rack of dead DPUs must not empty a cluster at once. */
 const EVICTION_INTERVAL_MILLISECONDS = 1000;
 const MAX_HOLD_EVENTS = 5000;
 /** Consecutive failures before the pod gets an Event: an API server may be down for a moment. */
@@ -34,80 +34,53 @@ const FAILURES_BEFORE_EVENT = 3;
  */
 export class Evictions {
   readonly #options: EvictionsOptions;
-  readonly #queue = new FairQueue<PodView>();
-  readonly #retries = new Retries();
+  readonly #queue: WorkQueue<PodView>;
   readonly #announced = new BoundedMap<string, true>(MAX_HOLD_EVENTS);
-  #running = false;
-  #evicting: string | undefined;
 
   constructor(options: EvictionsOptions) {
     this.#options = options;
+    this.#queue = new WorkQueue({
+      work: (pod, failures) => this.#tryEvict(pod, failures),
+      maxConcurrent: 1,
+      pauseMilliseconds: EVICTION_INTERVAL_MILLISECONDS,
+      onFault: logFailure(options.log),
+    });
   }
 
   consider(pod: PodView, why: EvictionReason): void {
     const { policy, active } = this.#options;
-    if (policy === 'evict') this.#enqueue(pod);
-    else if (active() && !this.#announced.has(pod.uid)) {
+    if (!active()) return;
+    const key = `${pod.namespace}/${pod.uid}`;
+    if (policy === 'evict') {
+      // A change of the pod does not cause an earlier retry.
+      if (!this.#queue.isBusy(key)) this.#queue.add(key, pod);
+    } else if (!this.#announced.has(pod.uid)) {
       this.#announced.set(pod.uid, true);
       this.#recordEvent(pod, 'FailedToStart', why.text);
     }
   }
 
   stop(): void {
-    this.#retries.stop();
-    this.#queue.clear();
+    void this.#queue.stop();
   }
 
-  #enqueue(pod: PodView): void {
-    if (!this.#options.active()) {
-      this.#retries.forget(pod.uid);
-      return;
-    }
-    if (this.#evicting === pod.uid || this.#retries.isWaiting(pod.uid)) return;
-    this.#queue.set(pod.namespace, pod.uid, pod);
-    if (this.#running) return;
-    this.#running = true;
-    this.#schedule(0);
-  }
-
-  #schedule(milliseconds: number): void {
-    setTimeout(() => this.#next().catch(logFailure(this.#options.log)), milliseconds).unref();
-  }
-
-  async #next(): Promise<void> {
-    const pod = this.#queue.take();
-    if (pod === undefined || !this.#options.active()) {
-      this.#running = false;
-      this.#queue.clear();
-      return;
-    }
-    let waitMilliseconds = EVICTION_INTERVAL_MILLISECONDS;
-    try {
-      const stuck = this.#options.stuck(pod);
-      if (stuck) await this.#evict(stuck);
-      else {
-        this.#retries.forget(pod.uid);
-        waitMilliseconds = 0;
-      }
-    } finally {
-      this.#schedule(waitMilliseconds);
-    }
-  }
-
-  async #evict(stuck: StuckPod): Promise<void> {
-    this.#evicting = stuck.pod.uid;
-    // It never throws.
-    const removal = await removeUnstarted(this.#options.client, stuck.pod);
-    this.#evicting = undefined;
+  async #tryEvict(pod: PodView, failures: number): Promise<WorkResult> {
+    const { active, client, onAttempt } = this.#options;
+    const stuck = active() ? this.#options.stuck(pod) : undefined;
+    if (stuck === undefined) return 'nothing';
+    const removal = await removeUnstarted(client, stuck.pod);
     const { outcome } = removal;
-    this.#options.onAttempt(outcome);
-    if (outcome === 'evicted' || outcome === 'deleted') this.#removed(stuck, outcome);
-    else if (outcome === 'gone') this.#retries.forget(stuck.pod.uid);
-    else this.#failed(stuck, removal);
+    onAttempt(outcome);
+    if (outcome === 'gone') return 'done';
+    if (outcome === 'evicted' || outcome === 'deleted') {
+      this.#removed(stuck, outcome);
+      return 'done';
+    }
+    if (outcome !== 'changed') this.#failed(stuck, removal, failures + 1);
+    return 'retry';
   }
 
   #removed({ pod, why }: StuckPod, how: 'evicted' | 'deleted'): void {
-    this.#retries.forget(pod.uid);
     const note = how === 'deleted' ? ' (deleted: KubeVirt denies its eviction)' : '';
     const [event, message] = ['EvictedBeforeStart', `${why.text}${note}`];
     const fields = { ...namesOf(pod), node: pod.node, code: why.reason, event, message };
@@ -115,11 +88,8 @@ export class Evictions {
     this.#recordEvent(pod, event, message);
   }
 
-  #failed({ pod, why }: StuckPod, { outcome, error: err }: Removal): void {
-    const { uid, node } = pod;
-    const failures = this.#retries.failed(uid, () => this.#enqueue(pod));
-    if (outcome === 'changed') return;
-    this.#options.log.warn({ err, ...namesOf(pod), node, failures }, 'pod eviction failed');
+  #failed({ pod, why }: StuckPod, { error: err }: Removal, failures: number): void {
+    this.#options.log.warn({ err, ...namesOf(pod), node: pod.node, failures }, 'pod eviction failed');
     if (failures !== FAILURES_BEFORE_EVENT) return;
     this.#recordEvent(pod, 'CannotEvict', `${why.text}; evicting the pod failed: ${(err as Error).message}`);
   }
@@ -127,44 +97,6 @@ export class Evictions {
   #recordEvent({ namespace, name, uid }: PodView, reason: string, message: string): void {
     const target = { apiVersion: 'v1', kind: 'Pod', namespace, name, uid };
     this.#options.events.record(target, { type: 'Warning', reason, message });
-  }
-}
-
-/** Milliseconds until the first retry; each later one waits twice as long, up to MAX_RETRY_MILLISECONDS. */
-const FIRST_RETRY_MILLISECONDS = 1000;
-const MAX_RETRY_MILLISECONDS = 60_000;
-/** Beyond that, the one that failed longest ago is forgotten. */
-const MAX_KEYS = 5000;
-
-export class Retries {
-  readonly #keys = new Map<string, { readonly failures: number; readonly timer: NodeJS.Timeout | undefined }>();
-
-  /** @returns its number of consecutive failures */
-  failed(key: string, retry: () => void): number {
-    const failures = (this.#keys.get(key)?.failures ?? 0) + 1;
-    this.forget(key);
-    const [oldest] = this.#keys.keys();
-    if (this.#keys.size >= MAX_KEYS && oldest !== undefined) this.forget(oldest);
-    const wait = Math.min(MAX_RETRY_MILLISECONDS, FIRST_RETRY_MILLISECONDS * 2 ** (failures - 1));
-    const timer = setTimeout(() => {
-      this.#keys.set(key, { failures, timer: undefined });
-      retry();
-    }, wait);
-    this.#keys.set(key, { failures, timer: timer.unref() });
-    return failures;
-  }
-
-  isWaiting(key: string): boolean {
-    return this.#keys.get(key)?.timer !== undefined;
-  }
-
-  forget(key: string): void {
-    clearTimeout(this.#keys.get(key)?.timer);
-    this.#keys.delete(key);
-  }
-
-  stop(): void {
-    for (const key of [...this.#keys.keys()]) this.forget(key);
   }
 }
 

@@ -1,9 +1,9 @@
+import { FairQueue } from '../../runtime/fair-queue.ts';
 import { logFailure } from '../../runtime/log.ts';
 import type { Fleet } from '../cluster/fleet.ts';
 import type { PodNeeds } from '../cluster/pod-needs.ts';
 import type { NodeVerdicts } from '../filter/node-verdicts.ts';
 import type { ExtenderContext } from '../telemetry/context.ts';
-import { FairQueue } from './fair-queue.ts';
 
 /** Milliseconds of predictions at a time, and of the pause after them, in which calls are answered. */
 const SLICE_MILLISECONDS = 5;

@@ -10,14 +10,15 @@ import {
   SERVICE,
   THREADS_PER_CORE_LABEL,
 } from '../../model/names.ts';
+import { logFailure } from '../../runtime/log.ts';
 import { ProblemLog } from '../../runtime/problem-log.ts';
+import { WorkQueue, type WorkResult } from '../../runtime/work-queue.ts';
 import type { WrittenFacts } from '../cluster/cluster.ts';
 import { type DpuMonitor, lastRenewalText } from '../cluster/dpu-health.ts';
 import type { ClusterNode, Fleet } from '../cluster/fleet.ts';
 import type { ExtenderContext } from '../telemetry/context.ts';
 import type { ExtenderMessages } from '../telemetry/log-messages.ts';
 import type { DpuRestarts } from './dpu-restarts.ts';
-import { Retries } from './evictions.ts';
 
 interface NodeWriterOptions extends Pick<ExtenderContext, 'client' | 'active' | 'log'> {
   readonly fleet: Fleet;
@@ -44,22 +45,24 @@ const DPU_CONDITIONS: Readonly<Record<LeaseState, readonly [status: string, reas
 export class NodeWriter {
   readonly #options: NodeWriterOptions;
   readonly #problems: ProblemLog<ExtenderMessages>;
-  readonly #queue = new Set<string>();
-  /** Of each Node that refuses a patch: it does not delay the others. */
-  readonly #retries = new Retries();
-  #timer: NodeJS.Timeout | undefined;
-  #isWriting = false;
+  /** Names of Nodes. One that refuses a patch does not delay the others. */
+  readonly #queue: WorkQueue<string>;
   /** The status that was written and the one before it, by node, until the watch shows any other than that one. */
   readonly #written = new Map<string, { readonly status: string; readonly before: string | undefined }>();
 
   constructor(options: NodeWriterOptions) {
     this.#options = options;
     this.#problems = new ProblemLog(options.log);
+    this.#queue = new WorkQueue({
+      work: (node) => this.#tryReconcile(node),
+      maxConcurrent: 1,
+      pauseMilliseconds: WRITE_INTERVAL_MILLISECONDS,
+      onFault: logFailure(options.log),
+    });
   }
 
   requeue(node: string): void {
-    this.#queue.add(node);
-    this.#schedule(WRITE_INTERVAL_MILLISECONDS);
+    this.#queue.add(node, node);
   }
 
   requeueAll(): void {
@@ -82,33 +85,20 @@ export class NodeWriter {
   }
 
   stop(): void {
-    this.#retries.stop();
-    this.#queue.clear();
+    void this.#queue.stop();
   }
 
-  #schedule(milliseconds: number): void {
-    if (this.#timer !== undefined || this.#isWriting || this.#queue.size === 0 || !this.#options.active()) return;
-    this.#timer = setTimeout(() => void this.#next(), milliseconds).unref();
-  }
-
-  async #next(): Promise<void> {
-    this.#timer = undefined;
-    const [node] = this.#queue;
-    if (node === undefined || !this.#options.active()) return;
-    this.#queue.delete(node);
-    this.#isWriting = true;
+  async #tryReconcile(node: string): Promise<WorkResult> {
+    if (!this.#options.active()) return 'nothing';
     try {
       await this.#reconcile(node);
-      this.#retries.forget(node);
       this.#problems.recovered();
     } catch (err) {
-      if (!isNotFound(err)) {
-        this.#logFailure(err, node);
-        this.#retries.failed(node, () => this.requeue(node));
-      }
+      if (isNotFound(err)) return 'done';
+      this.#logFailure(err, node);
+      return 'retry';
     }
-    this.#isWriting = false;
-    this.#schedule(WRITE_INTERVAL_MILLISECONDS);
+    return 'done';
   }
 
   async #reconcile(node: string): Promise<void> {

@@ -8,9 +8,10 @@ import {
 } from '../../model/launcher/paused-start.ts';
 import { vmiObject } from '../../model/launcher/recognize.ts';
 import { PAUSED_START_ANNOTATION } from '../../model/names.ts';
+import { logFailure } from '../../runtime/log.ts';
+import { WorkQueue } from '../../runtime/work-queue.ts';
 import type { MaskedInstance } from '../cluster/masked-vms.ts';
 import type { ExtenderContext } from '../telemetry/context.ts';
-import { WorkQueue } from './fair-queue.ts';
 
 interface PausedStartsOptions extends Pick<ExtenderContext, 'client' | 'events' | 'active' | 'log' | 'nowSeconds'> {
   readonly onResumed: () => void;
@@ -39,11 +40,18 @@ export class PausedStarts {
   readonly #pinnings = new Map<string, ReadonlyMap<string, PinningReport>>();
   /** By the uid of the VMI. */
   readonly #progress = new Map<string, Progress>();
-  readonly #queue: WorkQueue;
+  readonly #queue: WorkQueue<string>;
 
   constructor(options: PausedStartsOptions) {
     this.#options = options;
-    this.#queue = new WorkQueue((key) => this.#reconcile(key), MAX_CONCURRENT_VMIS, options.log);
+    this.#queue = new WorkQueue({
+      work: async (key) => {
+        await this.#reconcile(key);
+        return 'done';
+      },
+      maxConcurrent: MAX_CONCURRENT_VMIS,
+      onFault: logFailure(options.log),
+    });
   }
 
   /** Undefined if it was deleted or is no longer relevant. */
@@ -52,18 +60,18 @@ export class PausedStarts {
     if (instance?.record === undefined || instance.record.state === 'resumed') this.#vmis.delete(key);
     else this.#vmis.set(key, instance);
     if (before && before.uid !== this.#vmis.get(key)?.uid) this.#progress.delete(before.uid);
-    this.#queue.add(key);
+    this.#queue.add(key, key);
   }
 
   /** Replaces the states of the launchers that a node's agent reports. */
   reported(node: string, pinnings: readonly ReportedPinning[]): void {
     if (pinnings.length === 0) this.#pinnings.delete(node);
     else this.#pinnings.set(node, new Map(pinnings.map((pinning) => [pinning.podUID, pinning])));
-    for (const [key, vmi] of this.#vmis) if (vmi.node === node) this.#queue.add(key);
+    for (const [key, vmi] of this.#vmis) if (vmi.node === node) this.#queue.add(key, key);
   }
 
   requeueAll(): void {
-    for (const key of this.#vmis.keys()) this.#queue.add(key);
+    for (const key of this.#vmis.keys()) this.#queue.add(key, key);
   }
 
   get waiting(): number {
@@ -71,7 +79,7 @@ export class PausedStarts {
   }
 
   stop(): void {
-    this.#queue.stop();
+    void this.#queue.stop();
   }
 
   async #reconcile(key: string): Promise<void> {
@@ -92,7 +100,7 @@ export class PausedStarts {
         if (this.#progressOf(vmi).resumed) log.debug(fields, 'recording a resumed VM failed; retrying');
         else this.#announce(vmi, { type: 'Warning', reason: 'ResumeFailed', message }, err);
       }
-      this.#queue.addAfter(key, RETRY_MILLISECONDS);
+      this.#queue.addAfter(key, key, RETRY_MILLISECONDS);
     }
   }
 
@@ -156,7 +164,7 @@ export class PausedStarts {
     progress.since ??= nowSeconds();
     const left = progress.since + SILENCE_SECONDS - nowSeconds();
     const message = `the VM stays paused: in ${SILENCE_SECONDS} s, no report of node ${vmi.node} has said whether its vCPUs are pinned; check that its agent runs with --vm-pinning on`;
-    if (left > 0) this.#queue.addAfter(key, left * 1000);
+    if (left > 0) this.#queue.addAfter(key, key, left * 1000);
     else this.#announce(vmi, { type: 'Warning', reason: 'PinningNotReported', message });
   }
 

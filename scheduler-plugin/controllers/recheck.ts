@@ -1,8 +1,8 @@
+import { FairQueue } from '../../runtime/fair-queue.ts';
 import { logFailure } from '../../runtime/log.ts';
 import type { PodNeeds } from '../cluster/pod-needs.ts';
 import type { PodView } from '../cluster/pod-view.ts';
 import type { ExtenderContext } from '../telemetry/context.ts';
-import { FairQueue } from './fair-queue.ts';
 
 interface RecheckOptions extends Pick<ExtenderContext, 'active' | 'log' | 'nowSeconds'> {
   readonly wouldFit: (needs: PodNeeds, node: string) => boolean;

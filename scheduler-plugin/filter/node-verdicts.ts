@@ -16,6 +16,7 @@ import {
   type UnpredictablePolicy,
   unfitShape,
 } from '../../model/placement/verdict.ts';
+import { TenantBudget } from '../../runtime/tenant-budget.ts';
 import type { ClusterState } from '../cluster/cluster-state.ts';
 import { type DpuMonitor, type DpuVerdict, lastRenewalText } from '../cluster/dpu-health.ts';
 import { type ClusterNode, type NodeShape, reportsPod, sharesCpusOn } from '../cluster/fleet.ts';
@@ -153,9 +154,7 @@ export function dpuRefusal({ state, age }: DpuVerdict): Refused {
   return refuse('dpu', `${DPU_REFUSAL}: ${state}, ${lastRenewalText(age)}`);
 }
 
-/** Characters of all keys together, with CHARACTERS_PER_VERDICT for each verdict. */
-const MAX_CHARACTERS = 16 * 1024 * 1024;
-const CHARACTERS_PER_VERDICT = 256;
+const MAX_BYTES = 32 * 1024 * 1024;
 /** A pod can be odd enough for a long key. */
 const MAX_KEY_CHARACTERS = 16 * 1024;
 
@@ -170,9 +169,7 @@ const MAX_KEY_CHARACTERS = 16 * 1024;
 export class PredictionCache {
   readonly #options: PredictionOptions;
   readonly #verdicts = new Map<string, NodeVerdict>();
-  /** Keys by namespace, oldest first. */
-  readonly #owned = new Map<string, { readonly keys: Set<string>; characters: number }>();
-  #characters = 0;
+  readonly #budget = new TenantBudget(MAX_BYTES);
 
   constructor(options: PredictionOptions) {
     this.#options = options;
@@ -211,24 +208,13 @@ export class PredictionCache {
   }
 
   #keep(namespace: string, key: string, verdict: NodeVerdict): void {
-    const usage = this.#owned.get(namespace) ?? { keys: new Set<string>(), characters: 0 };
-    this.#owned.set(namespace, usage);
-    const characters = key.length + CHARACTERS_PER_VERDICT;
-    for (const oldest of usage.keys) {
-      if (usage.characters + characters <= MAX_CHARACTERS - this.#characters - characters) break;
-      usage.keys.delete(oldest);
+    while (!this.#budget.put(namespace, key, { key, verdict })) {
+      const oldest = this.#budget.oldestOf(namespace);
+      if (oldest === undefined) return;
+      this.#budget.delete(namespace, oldest);
       this.#verdicts.delete(oldest);
-      this.#count(usage, -(oldest.length + CHARACTERS_PER_VERDICT));
     }
-    usage.keys.add(key);
     this.#verdicts.set(key, verdict);
-    this.#count(usage, characters);
-    if (usage.keys.size === 0) this.#owned.delete(namespace);
-  }
-
-  #count(usage: { characters: number }, characters: number): void {
-    usage.characters += characters;
-    this.#characters += characters;
   }
 
   #predict(needs: PodNeeds, node: ClusterNode, inFlight: readonly PodInFlight[]): NodeVerdict {

@@ -1,7 +1,6 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { stringify } from 'yaml';
 import { createKubeClient } from '../../kube/api-transport.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { kubeconfigAccess } from '../../kube/kubeconfig.ts';
@@ -11,22 +10,12 @@ import { kubeconfig } from '../../sandbox/cluster/identities.ts';
 export interface ApiFixture {
   readonly server: ApiServer;
   readonly client: KubeClient;
+  /** The file with which a daemon reaches it. */
+  readonly kubeconfig: string;
   stop(): Promise<void>;
 }
 
 const TOKEN = 'admin-token';
-
-/** A kubeconfig with one cluster and one user. */
-export function kubeconfigText(cluster: object, user: object): string {
-  return stringify({
-    apiVersion: 'v1',
-    kind: 'Config',
-    'current-context': 'x',
-    contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
-    clusters: [{ name: 'c', cluster }],
-    users: [{ name: 'u', user }],
-  });
-}
 
 /** A sandbox API server and a client of it. */
 export async function startApi(options: ConstructorParameters<typeof ApiServer>[0] = {}): Promise<ApiFixture> {
@@ -39,6 +28,7 @@ export async function startApi(options: ConstructorParameters<typeof ApiServer>[
   return {
     server,
     client,
+    kubeconfig: file,
     async stop() {
       await client.close();
       await server.stop();

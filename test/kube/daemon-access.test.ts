@@ -16,7 +16,7 @@ import { kubeconfig } from '../../sandbox/cluster/identities.ts';
 import { root } from '../support/bundles.ts';
 import { endsWithUs } from '../support/children.ts';
 import { replaceFile, tempDirectories, writeTree } from '../support/files.ts';
-import { kubeconfigText } from './api-fixture.ts';
+import { kubeconfigOf } from '../support/kubeconfig.ts';
 
 const DAY = 86_400_000;
 const authority = createCertificateAuthority('api');
@@ -116,7 +116,7 @@ describe('TLS to the API server', () => {
   };
   const clientOf = (cluster: object, user: object = { token: 't' }) => {
     const root = temp();
-    writeTree(root, { kubeconfig: kubeconfigText(cluster, user), 'me.crt': me.cert, 'me.key': me.key });
+    writeTree(root, { kubeconfig: JSON.stringify(kubeconfigOf(cluster, user)), 'me.crt': me.cert, 'me.key': me.key });
     return createKubeClient(kubeconfigAccess(join(root, 'kubeconfig')), 'test');
   };
 
@@ -214,7 +214,7 @@ describe('the API access of a daemon', () => {
   describe('from a kubeconfig', () => {
     const fileWith = (user: object) => {
       const directory = temp();
-      const kubeconfig = kubeconfigText({ server: 'https://api.example.org:6443//' }, user);
+      const kubeconfig = JSON.stringify(kubeconfigOf({ server: 'https://api.example.org:6443//' }, user));
       writeTree(directory, { kubeconfig, token: 'first\n' });
       return join(directory, 'kubeconfig');
     };

@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { NodeTopology } from '../../kube/node-topology.ts';
+import { writeSysfs } from '../../sandbox/kubelet/sysfs.ts';
 import { createFakeApi, type FakeApi } from '../node-agent/api-stand-in.ts';
 import { FakeKubelet } from '../node-agent/kubelet-stand-in.ts';
+import { twoCells } from '../node-agent/support.ts';
+import { writeKubeconfig } from '../node-agent/wiring/agent-stage.ts';
 import { objectsOf, render } from '../real/install/rendered-fixture.ts';
 import { root as sources } from '../support/bundles.ts';
 import { eventually } from '../support/eventually.ts';
@@ -88,7 +91,7 @@ describe('the agent with the mounts of its DaemonSet and a read-only root', func
       const server = await api.listen();
       kubelet = new FakeKubelet(join(host, KUBELET));
       kubelet.allocatable = '2-7';
-      prepare(directory, host, server);
+      await prepare(directory, host, server);
       kubelet.writeCheckpoint('0-7');
       await kubelet.start();
 
@@ -155,29 +158,14 @@ describe('the agent with the mounts of its DaemonSet and a read-only root', func
     (of) => `touch ${of}/etc/openvswitch/x && echo wrote to Open vSwitch || true`,
   ];
 
-  function prepare(directory: string, host: string, server: string): void {
-    const cluster = {
-      clusters: [{ name: 'c', cluster: { server, 'insecure-skip-tls-verify': true } }],
-      users: [{ name: 'u', user: {} }],
-    };
-    const contexts = { contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }], 'current-context': 'x' };
+  async function prepare(directory: string, host: string, server: string): Promise<void> {
     mkdirSync(join(directory, 'tmp'));
-    writeFileSync(join(directory, 'probes'), '');
+    writeKubeconfig(directory, server);
     writeTree(directory, {
-      kubeconfig: JSON.stringify({ apiVersion: 'v1', kind: 'Config', ...cluster, ...contexts }),
+      probes: '',
       'map.yaml': 'physnets: {physnet1: {numaNodes: [1]}}\ntunnel: {numaNodes: [0]}',
-      'container/sys/devices/system/cpu/online': '0-7',
-      'container/sys/devices/system/node/node0/cpulist': '0-3',
-      'container/sys/devices/system/node/node1/cpulist': '4-7',
     });
-    for (let cpu = 0; cpu < 8; cpu++) {
-      const siblings = `${cpu & ~1}-${cpu | 1}`;
-      writeTree(join(directory, `container/sys/devices/system/cpu/cpu${cpu}/topology`), {
-        core_id: `${cpu >> 1}`,
-        physical_package_id: '0',
-        thread_siblings_list: siblings,
-      });
-    }
+    await writeSysfs(join(directory, 'container/sys'), twoCells);
     writeTree(join(host, KUBELET), {
       'config.yaml':
         'apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\ncpuManagerPolicy: static\ncpuManagerPolicyOptions: {full-pcpus-only: "true"}\n' +

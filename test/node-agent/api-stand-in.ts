@@ -2,6 +2,7 @@ import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { type KubeClient, KubeError } from '../../kube/client.ts';
+import { applyMergePatch } from '../../model/json.ts';
 
 type Value = unknown;
 type Object_ = Record<string, Value>;
@@ -51,7 +52,7 @@ export function createFakeApi(nodeName: string, uid = 'node-uid-1') {
     const target = path.replace(/\/status$/, '');
     // The agent is the only manager of what it applies, so fields that it leaves out are removed.
     if (type.startsWith('application/apply-patch')) return store(target, { ...find(target), status: body?.status });
-    return store(target, mergePatched(find(target), body ?? {}) as Object_);
+    return store(target, applyMergePatch(find(target), body ?? {}) as Object_);
   };
   const unused = () => Promise.reject(new Error('the agent does not use this'));
 
@@ -115,14 +116,3 @@ export function createFakeApi(nodeName: string, uid = 'node-uid-1') {
 }
 
 const nameOf = (object: Object_ | undefined): Value => (object?.metadata as Object_ | undefined)?.name;
-
-/** RFC 7386, from the pseudo-code of the RFC. */
-export function mergePatched(target: Value, patch: Value): Value {
-  if (typeof patch !== 'object' || patch === null || Array.isArray(patch)) return patch;
-  const result: Object_ = typeof target === 'object' && target !== null && !Array.isArray(target) ? { ...target } : {};
-  for (const [key, value] of Object.entries(patch)) {
-    if (value === null) delete result[key];
-    else result[key] = mergePatched(result[key], value);
-  }
-  return result;
-}

@@ -3,14 +3,14 @@ import fc from 'fast-check';
 import { KubeError } from '../../kube/client.ts';
 import type { NodeTopology } from '../../kube/node-topology.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
-import { createMergePatch } from '../../model/json.ts';
+import { applyMergePatch, createMergePatch } from '../../model/json.ts';
 import { type NodeIdentity, readNode } from '../../node-agent/kube-objects/lease.ts';
 import { AgentLease } from '../../node-agent/report/agent-lease.ts';
 import { Report } from '../../node-agent/report/report.ts';
 import { buildStatus, type ReportInputs } from '../../node-agent/report/status.ts';
 import { TopologyStore } from '../../node-agent/report/topology-store.ts';
 import { monotonicSeconds, sleep } from '../../runtime/time.ts';
-import { createFakeApi, type FakeApi, mergePatched } from './api-stand-in.ts';
+import { createFakeApi, type FakeApi } from './api-stand-in.ts';
 import { inputs, knownView, runWith } from './report/inputs-fixture.ts';
 import {
   eventually,
@@ -259,7 +259,7 @@ describe('the changes of a report', () => {
     fc.assert(
       fc.property(json, json, (from, to) => {
         const patch = createMergePatch(from, to);
-        assert.deepEqual(patch === undefined ? from : mergePatched(from, patch), to);
+        assert.deepEqual(patch === undefined ? from : applyMergePatch(from, patch), to);
         assert.equal(createMergePatch(to, to), undefined);
       }),
     );

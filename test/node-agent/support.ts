@@ -2,7 +2,6 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { createConnection } from 'node:net';
-import { mock } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import type { Counter, Gauge } from 'prom-client';
 import type { EventRecorder, EventText } from '../../kube/events.ts';
@@ -15,6 +14,7 @@ import { recordingLogger } from '../support/logger.ts';
 
 export { eventually } from '../support/eventually.ts';
 export { replaceFile, tempDirectories, writeTree } from '../support/files.ts';
+export { turns, useVirtualClock } from '../support/virtual-clock.ts';
 export { recordingLogger };
 
 export const set = (text: string): CpuSet => CpuSet.parse(text);
@@ -39,30 +39,6 @@ export const valuesOf = async (metric: Pick<Counter | Gauge, 'get'>): Promise<Re
 export const messagesOf = ({ lines }: Pick<ReturnType<typeof recordingLogger>, 'lines'>) =>
   lines.map(({ level, msg }) => `${level} ${msg}`);
 
-/** For a suite: a clock and timers that pass only when a test says so. */
-export function useVirtualClock(startSeconds = 1000) {
-  const clock = {
-    /** Of the monotonic clock. */
-    seconds: startSeconds,
-    /** Lets time pass, in steps, and after each what is due run. */
-    async pass(seconds: number, step = seconds): Promise<void> {
-      for (let passed = 0; passed < seconds; passed += step) {
-        clock.seconds += step;
-        mock.timers.tick(step * 1000);
-        await turns();
-      }
-    },
-  };
-  beforeEach(() => {
-    clock.seconds = startSeconds;
-    mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
-    mock.method(performance, 'now', () => clock.seconds * 1000);
-  });
-  // First the methods, of which setInterval is a fake one, then the timers.
-  afterEach(() => mock.reset());
-  return clock;
-}
-
 /** For a suite: starts duties, which end after each test, or earlier with the returned function. */
 export function useDuties() {
   const ends: (() => Promise<void>)[] = [];
@@ -79,11 +55,6 @@ export function useDuties() {
     ends.push(end);
     return end;
   };
-}
-
-/** Lets pending work reach its next wait. */
-export async function turns(): Promise<void> {
-  for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
 }
 
 /** Two NUMA nodes of two cores of two threads. */

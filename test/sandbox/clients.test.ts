@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { EVENTS, LEASES, NODES, PODS } from '../../sandbox/api-server/built-in-types.ts';
-import { RenewedLease, undefinedNetwork } from '../../sandbox/clients/local-client.ts';
+import { RenewedLease } from '../../sandbox/clients/local-client.ts';
 import type { KubeNode, KubePod } from '../../sandbox/objects.ts';
 import { until } from '../support/until.ts';
 import { podOf, useApiServer } from './support.ts';
@@ -42,15 +42,6 @@ describe('a client in the process of the API server', () => {
       ['no', 2, about],
       ['other', 1, about],
     ]);
-  });
-
-  it('names the first network of a pod that has no definition', () => {
-    const pod = podOf('c') as KubePod;
-    assert.equal(undefinedNetwork(suite.client, pod), undefined);
-    const annotations = { 'k8s.v1.cni.cncf.io/networks': 'blue' };
-    const { namespace, name } =
-      undefinedNetwork(suite.client, { ...pod, metadata: { ...pod.metadata, annotations } }) ?? {};
-    assert.deepEqual([namespace, name], ['default', 'blue']);
   });
 
   it('has a Lease renewed until it is released', async () => {

@@ -10,18 +10,9 @@ import type { JsonRecord, KubePod } from '../../sandbox/objects.ts';
 import { tempDirectories } from '../support/files.ts';
 import { until } from '../support/until.ts';
 import { startPlugin, stopPlugins } from './plugin-fixture.ts';
-import { definitionOf, podOf, useApiServer } from './support.ts';
+import { definitionOf, podOf, TWO_NODES, useApiServer } from './support.ts';
 
 const PHYSNET = 'physnet.plumbline.dev/physnet1';
-/** Two NUMA nodes of four cores of two threads; 0 and 8 are reserved. */
-const HOST = createHost({
-  cells: [
-    { id: 0, cpus: '0-3,8-11' },
-    { id: 1, cpus: '4-7,12-15' },
-  ],
-  cores: ['0,8', '1,9', '2,10', '3,11', '4,12', '5,13', '6,14', '7,15'],
-});
-
 type PodResources = ReturnType<typeof createPodResourcesClient>;
 
 function useKubelet(isReady?: (pod: KubePod) => boolean) {
@@ -40,7 +31,7 @@ function useKubelet(isReady?: (pod: KubePod) => boolean) {
       onFault: (error) => faults.push(error),
       settings: {
         version: 'v1.36.0',
-        host: HOST,
+        host: createHost(TWO_NODES),
         reserved: CpuSet.parse('0,8'),
         cpuManagerPolicy: 'static',
         cpuManagerPolicyOptions: { 'full-pcpus-only': 'true' },

@@ -9,6 +9,14 @@ import { createLocalClient, type LocalClient } from '../../sandbox/clients/local
 import type { JsonRecord, KubeObject } from '../../sandbox/objects.ts';
 
 export const TOKEN = 'admin-token';
+/** Two NUMA nodes of four cores of two threads. */
+export const TWO_NODES = {
+  cells: [
+    { id: 0, cpus: '0-3,8-11' },
+    { id: 1, cpus: '4-7,12-15' },
+  ],
+  cores: Array.from({ length: 8 }, (_, core) => `${core},${core + 8}`),
+};
 export const PODS = '/api/v1/namespaces/default/pods';
 export const MAPS = '/api/v1/namespaces/default/configmaps';
 export const LEASES = '/apis/coordination.k8s.io/v1/namespaces/default/leases';

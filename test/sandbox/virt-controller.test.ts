@@ -10,7 +10,6 @@ import {
 import type { LocalClient } from '../../sandbox/clients/local-client.ts';
 import { at, type JsonRecord, type KubeObject, type KubePod } from '../../sandbox/objects.ts';
 import { VirtController } from '../../sandbox/virt-controller/virt-controller.ts';
-import { Workqueue } from '../../sandbox/virt-controller/workqueue.ts';
 import { until } from '../support/until.ts';
 import { definitionOf, useApiServer } from './support.ts';
 
@@ -166,19 +165,5 @@ describe('virt-controller: VMs, instances and pods', () => {
     await until('the machine is gone', () => client.list(VIRTUAL_MACHINES).length === 0);
     stop();
     assert.deepEqual([client.list(VIRTUAL_MACHINE_INSTANCES), created], [[], []]);
-  });
-});
-
-describe('virt-controller: workqueue', () => {
-  it('retries failed work, because its requirements may be back', async () => {
-    const faults: unknown[] = [];
-    const queue = new Workqueue((error) => faults.push(error));
-    let calls = 0;
-    queue.add('vm', async () => {
-      if (++calls < 3) throw new Error('the webhook is down');
-    });
-    await until('the third try', () => calls === 3);
-    assert.equal(faults.length, 2);
-    await queue.stop();
   });
 });

@@ -152,20 +152,6 @@ const mirror = (hash = STATIC_UID) =>
     annotations: { 'kubernetes.io/config.hash': hash, 'kubernetes.io/config.mirror': hash },
     ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: 'n1', uid: 'node-uid', controller: true }],
   });
-describe('system pods on a node with a dead DPU', () => {
-  const cases: [namespace: string, passes: boolean][] = [
-    ['kube-system', true],
-    ['ovn-kubernetes', true],
-    ['plumbline-system', true],
-    ['default', false],
-  ];
-  for (const [namespace, passes] of cases)
-    it(`${namespace}: ${passes ? 'are accepted, because the CNI gate lets them pass' : 'are refused'}`, () => {
-      const { filter } = extenderOf({ dpus: { n1: DEAD } });
-      const { NodeNames } = filter(withUid(podOf('500m'), 'pod', { namespace }));
-      assert.deepEqual(NodeNames, passes ? ['n1'] : []);
-    });
-});
 describe('static pods', () => {
   const withPod = statusOf({ assignments: [owned(STATIC_UID, '1-2,9-10')] });
 
@@ -178,11 +164,5 @@ describe('static pods', () => {
     assert.equal(state.reservations.assumedOn('n1').length, 0);
     gone(bound);
     assert.equal(state.reservations.size, 0);
-  });
-
-  it('have the annotated uid only if it has the format that the kubelet writes', () => {
-    for (const hash of ['', 'vm-a', '6b0a2c6e-9df1-4f3c-8d35-9be1a3a7d3c1', STATIC_UID.toUpperCase()])
-      assert.equal(viewOf(onNode(mirror(hash)))?.kubeletUid, 'mirror-uid', hash);
-    assert.equal(viewOf(onNode(mirror()))?.kubeletUid, STATIC_UID);
   });
 });

@@ -1,20 +1,16 @@
 import assert from 'node:assert/strict';
 import { get } from 'node:http';
-import { join } from 'node:path';
 import { NODE_TOPOLOGY_API } from '../../kube/node-topology.ts';
-import { kubeconfig } from '../../sandbox/cluster/identities.ts';
 import { parseSchedulerPluginConfig } from '../../scheduler-plugin/wiring/config.ts';
 import { createSchedulerPlugin } from '../../scheduler-plugin/wiring/daemon.ts';
 import { type ApiFixture, startApi } from '../kube/api-fixture.ts';
 import { eventually } from '../support/eventually.ts';
-import { tempDirectories, writeTree } from '../support/files.ts';
 import { recordingLogger } from '../support/logger.ts';
 import { podOf, statusOf, withUid } from './extender-fixture.ts';
 
 const NAMESPACE = 'plumbline-system';
 const LEASES = `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases`;
 const REPORTS = `/apis/${NODE_TOPOLOGY_API.apiVersion}/${NODE_TOPOLOGY_API.plural}`;
-const TOKEN = 'admin-token';
 /** The status of GET /explain for a host. */
 function statusFor(port: number, host: string): Promise<number | undefined> {
   return new Promise((resolve, reject) => {
@@ -27,14 +23,10 @@ function statusFor(port: number, host: string): Promise<number | undefined> {
 type Probe = { readonly probe: (path: string) => Promise<string> };
 describe('the extender as a daemon', function () {
   this.timeout(300_000);
-  const temp = tempDirectories();
-  let folder: string;
   let api: ApiFixture;
 
   before(async () => {
-    folder = temp();
     api = await startApi();
-    writeTree(folder, { kubeconfig: kubeconfig({ server: api.server.url, ca: api.server.ca, token: TOKEN }) });
     const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: NAMESPACE } };
     await api.client.create('/api/v1/namespaces', namespace);
     const { apiVersion, kind } = NODE_TOPOLOGY_API;
@@ -48,7 +40,7 @@ describe('the extender as a daemon', function () {
   const start = async (...flags: string[]) => {
     const logged = recordingLogger();
     const own = ['--port', '0', '--probe-host', '127.0.0.1', '--probe-port', '0'];
-    const files = ['--kubeconfig', join(folder, 'kubeconfig')];
+    const files = ['--kubeconfig', api.kubeconfig];
     const daemon = await createSchedulerPlugin(parseSchedulerPluginConfig([...own, ...files, ...flags]), logged.log);
     await daemon.start();
     const serving = logged.lines.find(({ msg }) => msg === 'serving');

@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { name, qualifiedName } from '../../kube/bounds.ts';
 import { definitionFacts, definitionsPath } from '../../kube/cluster-view/definitions.ts';
 import { instancesPath } from '../../kube/cluster-view/vmis.ts';
-import { cacheProblem, createReflector, type Watches, type WatchOptions } from '../../kube/reflector.ts';
+import { cacheProblem, createReflector, type Watches } from '../../kube/reflector.ts';
 import { networkAttachmentDefinition, objectMeta } from '../../kube/resources.ts';
 import { type VirtualMachineInstance, virtualMachineInstance } from '../../kube/virtual-machines.ts';
 import { READ_ANNOTATIONS } from '../../model/launcher/recognize.ts';
@@ -14,65 +14,105 @@ import type { VmiShape } from '../../model/shapes.ts';
 import { TenantBudget } from '../../runtime/tenant-budget.ts';
 import { createNodeCache, LIST_PAGE_OBJECTS, type NodeCacheOptions } from './node-cache.ts';
 
+export const namespaceSchema = z.object({ metadata: objectMeta.pick({ name: true, namespace: true }) });
+export const subnet = namespaceSchema.extend({
+  spec: z.object({ provider: qualifiedName.default(''), vlan: name.optional() }),
+});
+export const vlan = namespaceSchema.extend({ spec: z.object({ provider: qualifiedName.default('') }) });
+
+/** Ten thousand VMIs of one namespace need a third of it. A VMI that does not fit is read when its launcher is created. */
+const MAX_VMI_BYTES = 48 * 1024 * 1024;
+const MAX_DEFINITION_BYTES = 16 * 1024 * 1024;
+
+/** Kube-OVN's subnet of the cluster's pod network, which is not needed here. */
+const CLUSTER_NETWORK_PROVIDER = 'ovn';
+
 /** The watched copy of the cluster that the webhook decides by. */
 export type ClusterView = ReturnType<typeof createClusterView>;
 
-export const namespaceSchema = z.object({ metadata: objectMeta.pick({ name: true, namespace: true }) });
-
 export function createClusterView(configured: ConfiguredContext, options: NodeCacheOptions) {
-  const nads = createNadCache(options);
   const nodes = createNodeCache(options);
-  const vmis = createVmiCache(options);
-  const context = createNetworkContextCache(configured, options);
   // OVN-Kubernetes requires the label when the namespace is created, so only labelled namespaces are watched.
-  const labelled = createReflector({
+  const namespaces = createReflector({
     ...options,
     path: '/api/v1/namespaces',
     query: { labelSelector: PRIMARY_NETWORK_LABEL },
     schema: namespaceSchema,
     project: () => true,
   });
-  const caches = [nads, nodes, vmis, context].map((cache) => cache.watches);
-  const watches = Object.assign({ namespaces: labelled }, ...caches) as Watches;
+  /** Of kinds that may not be installed. */
+  const optional = { ...options, optional: true };
+  const definitions = createReflector({
+    ...optional,
+    path: definitionsPath(),
+    schema: networkAttachmentDefinition,
+    page: LIST_PAGE_OBJECTS,
+    project: definitionFacts,
+    budget: new TenantBudget(MAX_DEFINITION_BYTES),
+  });
+  const instances = createReflector({
+    ...optional,
+    path: instancesPath(),
+    schema: virtualMachineInstance,
+    page: LIST_PAGE_OBJECTS,
+    project: vmiView,
+    budget: new TenantBudget(MAX_VMI_BYTES),
+  });
+  let context: NetworkContext | undefined;
+  const forgetContext = () => {
+    context = undefined;
+  };
+  const subnets = createReflector({
+    ...optional,
+    path: '/apis/kubeovn.io/v1/subnets',
+    schema: subnet,
+    project: ({ metadata, spec }): KubeOvnSubnet => ({ name: metadata.name ?? '', ...spec }),
+    onChange: forgetContext,
+  });
+  const vlans = createReflector({
+    ...optional,
+    path: '/apis/kubeovn.io/v1/vlans',
+    schema: vlan,
+    project: ({ metadata, spec }): KubeOvnVlan => ({ name: metadata.name ?? '', ...spec }),
+    onChange: forgetContext,
+  });
+  const watches: Watches = {
+    namespaces,
+    'network definitions': definitions,
+    ...nodes.watches,
+    VMIs: instances,
+    'Kube-OVN subnets': subnets,
+    'Kube-OVN VLANs': vlans,
+  };
   return {
     run: (signal: AbortSignal) => Promise.all(Object.values(watches).map((watch) => watch.run(signal))),
     /** Why it must not be relied on: see cacheProblem. A kind that is not installed counts as empty. */
     get problem() {
       return cacheProblem(watches, options.nowSeconds());
     },
-    findVmi: vmis.find,
-    findNad: nads.find,
+    findVmi: (namespace: string, vmi: string): VmiShape | undefined => instances.items.get(`${namespace}/${vmi}`),
+    findNad: (ref: NetworkRef): NadFacts | undefined => definitions.items.get(refText(ref)),
     /** The primary user-defined network of a namespace, which replaces the pod network there. */
     primaryNetwork(namespace: string): PrimaryNetwork {
-      if (!labelled.items.has(namespace)) return { kind: 'none' };
-      const ref = nads.primaryIn(namespace);
-      return ref === undefined ? { kind: 'missing' } : { kind: 'primary', ref };
+      if (!namespaces.items.has(namespace)) return { kind: 'none' };
+      for (const [key, nad] of definitions.items) {
+        if (isPrimaryNetwork(nad) && key.startsWith(`${namespace}/`))
+          return { kind: 'primary', ref: { namespace, name: key.slice(namespace.length + 1) } };
+      }
+      return { kind: 'missing' };
     },
-    networkContext: context.current,
+    /** The paths of networks whose plugin names no physnet, from the configuration and Kube-OVN's objects. */
+    networkContext: (): NetworkContext =>
+      (context ??= {
+        ...configured,
+        kubeOvnSubnets: [...subnets.items.values()].filter(({ provider }) => provider !== CLUSTER_NETWORK_PROVIDER),
+        kubeOvnVlans: [...vlans.items.values()],
+      }),
     candidates: nodes.candidates,
     allReport: nodes.allReport,
     nodeKinds: nodes.kinds,
     reportedNetworks: nodes.reportedNetworks,
     maskHosts: nodes.maskHosts,
-  };
-}
-
-/** Ten thousand VMIs of one namespace need a third of it. A VMI that does not fit is read when its launcher is created. */
-const MAX_VMI_BYTES = 48 * 1024 * 1024;
-
-export function createVmiCache(options: WatchOptions) {
-  const instances = createReflector({
-    ...options,
-    path: instancesPath(),
-    schema: virtualMachineInstance,
-    page: LIST_PAGE_OBJECTS,
-    project: vmiView,
-    budget: new TenantBudget(MAX_VMI_BYTES),
-    optional: true,
-  });
-  return {
-    watches: { VMIs: instances },
-    find: (namespace: string, name: string): VmiShape | undefined => instances.items.get(`${namespace}/${name}`),
   };
 }
 
@@ -91,67 +131,4 @@ function vmiView({
 
 function cpuOf(amounts: Readonly<Record<string, string>> | undefined) {
   return amounts?.['cpu'] === undefined ? undefined : { cpu: amounts['cpu'] };
-}
-
-const MAX_DEFINITION_BYTES = 16 * 1024 * 1024;
-
-export function createNadCache(options: WatchOptions) {
-  const definitions = createReflector({
-    ...options,
-    path: definitionsPath(),
-    schema: networkAttachmentDefinition,
-    page: LIST_PAGE_OBJECTS,
-    project: definitionFacts,
-    budget: new TenantBudget(MAX_DEFINITION_BYTES),
-    optional: true,
-  });
-  return {
-    watches: { 'network definitions': definitions },
-    find: (ref: NetworkRef): NadFacts | undefined => definitions.items.get(refText(ref)),
-    /** The definition with the role primary in a namespace. */
-    primaryIn(namespace: string): NetworkRef | undefined {
-      for (const [key, nad] of definitions.items)
-        if (isPrimaryNetwork(nad) && key.startsWith(`${namespace}/`))
-          return { namespace, name: key.slice(namespace.length + 1) };
-      return undefined;
-    },
-  };
-}
-
-export const subnet = namespaceSchema.extend({
-  spec: z.object({ provider: qualifiedName.default(''), vlan: name.optional() }),
-});
-export const vlan = namespaceSchema.extend({ spec: z.object({ provider: qualifiedName.default('') }) });
-
-/** Kube-OVN's subnet of the cluster's pod network, which is not needed here. */
-const CLUSTER_NETWORK_PROVIDER = 'ovn';
-
-/** The paths of networks whose plugin names no physnet, from the configuration and Kube-OVN's objects. */
-export function createNetworkContextCache(configured: ConfiguredContext, options: WatchOptions) {
-  let built: NetworkContext | undefined;
-  const onChange = () => {
-    built = undefined;
-  };
-  const shared = { ...options, optional: true, onChange };
-  const subnets = createReflector({
-    ...shared,
-    path: '/apis/kubeovn.io/v1/subnets',
-    schema: subnet,
-    project: ({ metadata, spec }): KubeOvnSubnet => ({ name: metadata.name ?? '', ...spec }),
-  });
-  const vlans = createReflector({
-    ...shared,
-    path: '/apis/kubeovn.io/v1/vlans',
-    schema: vlan,
-    project: ({ metadata, spec }): KubeOvnVlan => ({ name: metadata.name ?? '', ...spec }),
-  });
-  return {
-    watches: { 'Kube-OVN subnets': subnets, 'Kube-OVN VLANs': vlans },
-    current: (): NetworkContext =>
-      (built ??= {
-        ...configured,
-        kubeOvnSubnets: [...subnets.items.values()].filter(({ provider }) => provider !== CLUSTER_NETWORK_PROVIDER),
-        kubeOvnVlans: [...vlans.items.values()],
-      }),
-  };
 }

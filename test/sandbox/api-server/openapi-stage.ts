@@ -7,32 +7,20 @@ import { isRecord, type JsonRecord, type JsonValue } from '../../../sandbox/obje
 import { installStrategy, KUBEVIRT } from '../../kubevirt/install-strategy-fixture.ts';
 import { type ControlPlane, type KubernetesObject, startControlPlane } from '../../real/control-plane-stage.ts';
 import { objectsOf } from '../../real/install/rendered-fixture.ts';
+import { definitionOf } from '../../real/webhook/crds-fixture.ts';
 import { root } from '../../support/bundles.ts';
 
 /** The file that the sandbox reads. */
 export const COMPONENTS = join(root, 'sandbox/api-server/gen/components.json');
 
-const object = (properties: object = {}) => ({ type: 'object', properties });
-const text = { type: 'string' };
-const NETWORK = object({ apiVersion: text, kind: text, metadata: { type: 'object' }, spec: object({ config: text }) });
-
 /** Source: network-attachment-definition-client, artifacts/networks-crd.yaml */
-const NETWORK_ATTACHMENT_DEFINITIONS: KubernetesObject = {
-  apiVersion: 'apiextensions.k8s.io/v1',
-  kind: 'CustomResourceDefinition',
-  metadata: { name: 'network-attachment-definitions.k8s.cni.cncf.io' },
-  spec: {
-    group: 'k8s.cni.cncf.io',
-    scope: 'Namespaced',
-    names: {
-      plural: 'network-attachment-definitions',
-      singular: 'network-attachment-definition',
-      kind: 'NetworkAttachmentDefinition',
-      shortNames: ['net-attach-def'],
-    },
-    versions: [{ name: 'v1', served: true, storage: true, schema: { openAPIV3Schema: NETWORK } }],
-  },
-};
+const NETWORK_ATTACHMENT_DEFINITIONS = definitionOf({
+  group: 'k8s.cni.cncf.io',
+  version: 'v1',
+  kind: 'NetworkAttachmentDefinition',
+  plural: 'network-attachment-definitions',
+  schema: { spec: { type: 'object', properties: { config: { type: 'string' } } } },
+});
 
 /** The properties that kubectl and the check of unknown fields use. */
 const KEPT = new Set([

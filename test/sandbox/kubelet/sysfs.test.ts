@@ -5,15 +5,10 @@ import { describeSysfs } from '../../../model/host-sysfs.ts';
 import { writeSysfs } from '../../../sandbox/kubelet/sysfs.ts';
 import { describeHost } from '../../support/describe-host.ts';
 import { tempDirectories } from '../../support/files.ts';
+import { TWO_NODES } from '../support.ts';
 
 const HOSTS: Record<string, HostDescription> = {
-  'two sockets, SMT2, siblings far apart': {
-    cells: [
-      { id: 0, cpus: '0-3,8-11' },
-      { id: 1, cpus: '4-7,12-15' },
-    ],
-    cores: ['0,8', '1,9', '2,10', '3,11', '4,12', '5,13', '6,14', '7,15'],
-  },
+  'two sockets, SMT2, siblings far apart': TWO_NODES,
   'one socket, two NUMA nodes, two caches': {
     cells: [
       { id: 0, cpus: '0-3' },

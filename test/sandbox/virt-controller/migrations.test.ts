@@ -16,11 +16,11 @@ import type { MigrationSettings } from '../../../sandbox/virt-controller/migrati
 import { tempDirectories } from '../../support/files.ts';
 import { needs, pathOf } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
-import { type Client, clientOf, TOKEN } from '../support.ts';
+import { type Client, clientOf, TOKEN, TWO_NODES } from '../support.ts';
 
 const VMS = '/apis/subresources.kubevirt.io/v1/namespaces/default/virtualmachines';
 /** Eight cores of two threads. */
-const HOST = { cells: [{ id: 0, cpus: '0-15' }], cores: Array.from({ length: 8 }, (_, core) => `${core},${core + 8}`) };
+const HOST = { ...TWO_NODES, cells: [{ id: 0, cpus: '0-15' }] };
 const LIST = '/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstancemigrations';
 
 /** A cluster of emulated nodes of 8 cores, of which each suite has its own. */

@@ -1,19 +1,18 @@
 import assert from 'node:assert/strict';
-import { mock } from 'node:test';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import { DpuMonitor } from '../../../scheduler-plugin/cluster/dpu-health.ts';
 import { recordingLogger } from '../../support/logger.ts';
+import { useVirtualClock } from '../../support/virtual-clock.ts';
 
 describe('the DPU health in the extender', () => {
-  beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
-  afterEach(() => mock.timers.reset());
+  const clock = useVirtualClock();
 
   /** The step of the clock, in seconds. */
   const STEP = 0.5;
   const DURATION = 40;
 
   function fleetOf(proof: (duration: number) => number = () => 1) {
-    const state = { now: 1000, gets: 0, isDown: false };
+    const state = { gets: 0, isDown: false };
     /** The Leases in the API server. */
     const leases = new Map<string, string>();
     const hosts = new Set<string>();
@@ -36,25 +35,18 @@ describe('the DPU health in the extender', () => {
         get: (node: string) => ({ uid: uids.get(node), dpuHost: hosts.has(node), dpuReady: recorded.get(node) }),
       } as unknown as ConstructorParameters<typeof DpuMonitor>[0]['nodes'],
       log: recordingLogger().log,
-      nowSeconds: () => state.now,
+      nowSeconds: () => clock.seconds,
     });
     health.on('changed', (node, verdict) => {
       if (verdict === undefined) forgotten?.push(node);
       else changes?.push(`${node} ${verdict.state} ${verdict.ready}`);
     });
     const renew = (node: string) => {
-      const renewTime = `${state.now} ${leases.get(node)?.length ?? 0}`;
+      const renewTime = `${clock.seconds} ${leases.get(node)?.length ?? 0}`;
       leases.set(node, renewTime);
       health.leaseChanged(node, { node, renewTime, duration: DURATION });
     };
-    const pass = async (seconds: number, each: () => void = () => undefined) => {
-      for (let steps = Math.round(seconds / STEP); steps > 0; steps--) {
-        state.now += STEP;
-        mock.timers.tick(STEP * 1000);
-        for (let i = 0; i < 6; i++) await Promise.resolve();
-        each();
-      }
-    };
+    const pass = (seconds: number) => clock.pass(seconds, STEP);
     return { health, state, leases, hosts, recorded, uids, changes, forgotten, renew, pass };
   }
 
@@ -65,9 +57,10 @@ describe('the DPU health in the extender', () => {
     await pass(DURATION + 1);
     assert.equal(health.verdict('n').ready, false, 'dead');
     // The next read is in progress: its answer counts no longer.
-    mock.timers.tick((DURATION / 4) * 1000);
+    const reading = clock.pass(DURATION / 4);
     health.leaseChanged('n', { node: 'n', renewTime: 'x', duration: DURATION, released: true });
     assert.deepEqual([health.isReleased('n'), health.verdict('n').ready, forgotten], [true, true, ['n']]);
+    await reading;
     const { gets } = state;
     const notified = changes?.length;
     await pass(10 * DURATION);

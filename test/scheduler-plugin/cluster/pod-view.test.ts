@@ -97,7 +97,11 @@ describe('whether a pod needs the DPU of its node', () => {
     ['a pod on the host network', { ...podOf('4'), spec: { ...podOf('4').spec, hostNetwork: true } }, false],
     ['a pod of a DaemonSet', owned({ kind: 'DaemonSet', controller: true }), false],
     ['a pod that a DaemonSet does not control', owned({ kind: 'DaemonSet', controller: false }), true],
-    ['a pod in a system namespace', withUid(podOf('4'), 'a', { namespace: 'kube-system' }), false],
+    ...['kube-system', 'ovn-kubernetes', 'plumbline-system'].map((namespace): [string, Pod, boolean] => [
+      `a pod in ${namespace}, which the CNI gate lets pass`,
+      withUid(podOf('4'), 'a', { namespace }),
+      false,
+    ]),
   ];
   for (const [what, pod, needs] of SCOPE_ALL)
     it(`${what}: ${needs ? 'yes' : 'no'}`, () => assert.equal(new NeedsReader('all').read(pod).dpu, needs));

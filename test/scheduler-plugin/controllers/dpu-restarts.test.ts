@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { mock } from 'node:test';
 import { DpuRestarts } from '../../../scheduler-plugin/controllers/dpu-restarts.ts';
 import { recordingLogger } from '../../support/logger.ts';
+import { turns, useVirtualClock } from '../../support/virtual-clock.ts';
 import { vmiOwner } from '../../support/vmi-owner.ts';
 
 const RESTART = { kind: 'reboot', at: '2026-11-29T10:00:00Z' } as const;
@@ -28,9 +28,9 @@ describe('the restart of a node’s DPU', () => {
   let [isDown, isActive, changed] = [false, true, 0];
   let logged: ReturnType<typeof recordingLogger>;
   let restarts: DpuRestarts;
+  const { pass } = useVirtualClock();
 
   beforeEach(() => {
-    mock.timers.enable({ apis: ['setTimeout'] });
     [pods, events, migrated] = [[], [], []];
     [isDown, isActive, changed] = [false, true, 0];
     logged = recordingLogger();
@@ -50,17 +50,7 @@ describe('the restart of a node’s DPU', () => {
     });
     restarts.on('changed', () => changed++);
   });
-  afterEach(() => {
-    restarts.stop();
-    mock.timers.reset();
-  });
-  const turns = async () => {
-    for (let turn = 0; turn < 20; turn++) await Promise.resolve();
-  };
-  const pass = async (seconds: number) => {
-    mock.timers.tick(seconds * 1000);
-    await turns();
-  };
+  afterEach(() => restarts.stop());
   const restart = async () => {
     restarts.leaseChanged('n1', RESTART);
     await turns();

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import { mock } from 'node:test';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import type { PodView } from '../../../scheduler-plugin/cluster/pod-view.ts';
-import { Evictions, Retries } from '../../../scheduler-plugin/controllers/evictions.ts';
+import { Evictions } from '../../../scheduler-plugin/controllers/evictions.ts';
 import { silent } from '../../support/logger.ts';
+import { useVirtualClock } from '../../support/virtual-clock.ts';
 import { onNode, podOf, viewOf, withUid } from '../extender-fixture.ts';
 
 const why: Parameters<Evictions['consider']>[1] = { reason: 'DPUNotReady', text: 'the DPU of node n1 has died' };
@@ -33,18 +33,18 @@ interface Setting {
   readonly deletions?: readonly Answer[];
 }
 
-function evictionsOf({ policy = 'evict', ...answers }: Setting = {}) {
+function evictionsOf(clock: ReturnType<typeof useVirtualClock>, { policy = 'evict', ...answers }: Setting = {}) {
   const calls: { path: string; body: object; at: number }[] = [];
   const [events, messages, outcomes]: string[][] = [[], [], []];
   const state = {
-    ...{ now: 0, active: true, version: '1' },
+    ...{ active: true, version: '1' },
     started: undefined as string | undefined,
     /** Runs while the API server processes a request. */
     during: (): void => undefined,
   };
   const counts = { evictions: 0, deletions: 0 };
   const answer = async (kind: keyof typeof counts, path: string, body: object) => {
-    calls.push({ path, body, at: Math.round(state.now * 10) / 10 });
+    calls.push({ path, body, at: Math.round(clock.seconds * 10) / 10 });
     state.during();
     const said = answers[kind] ?? ['ok'];
     const next = said[Math.min(counts[kind]++, said.length - 1)] ?? 'ok';
@@ -71,35 +71,24 @@ function evictionsOf({ policy = 'evict', ...answers }: Setting = {}) {
     onAttempt: (outcome) => void outcomes?.push(outcome),
     log: silent,
   });
-  const pass = async (seconds: number) => {
-    for (let steps = Math.round(seconds * 10); steps > 0; steps--) {
-      state.now += 0.1;
-      mock.timers.tick(100);
-      for (let i = 0; i < 8; i++) await Promise.resolve();
-    }
-  };
+  const pass = (seconds: number) => clock.pass(seconds, 0.1);
   const times = () => calls.map(({ at }) => at);
   const pods = () => calls.map(({ path }) => path.split('/')[6]);
   return { evictions, calls, times, pods, events, messages, outcomes, state, pass };
 }
 
-const useMockTimers = () => {
-  beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
-  afterEach(() => mock.timers.reset());
-};
-
 describe('evictions', () => {
-  useMockTimers();
+  const clock = useVirtualClock(0);
 
   it('continue after an unexpected error', async () => {
-    const { evictions, pods, pass } = evictionsOf();
+    const { evictions, pods, pass } = evictionsOf(clock);
     for (const uid of ['mistake', 'a']) evictions.consider(startOf(uid), why);
     await pass(3);
     assert.deepEqual(pods(), ['a']);
   });
 
   it('apply only to the pod with that uid, and record an Event on it', async () => {
-    const { evictions, calls, events, outcomes, pass } = evictionsOf();
+    const { evictions, calls, events, outcomes, pass } = evictionsOf(clock);
     evictions.consider(startOf('a'), why);
     await pass(1);
     assert.equal(calls[0]?.path, '/api/v1/namespaces/default/pods/a/eviction');
@@ -110,7 +99,7 @@ describe('evictions', () => {
   });
 
   it('of 80 pods of one namespace delay the only pod of another by one turn', async () => {
-    const { evictions, calls, pass } = evictionsOf();
+    const { evictions, calls, pass } = evictionsOf(clock);
     for (let i = 0; i < 80; i++) evictions.consider(startOf(`crowd-${i}`, {}, 'crowd'), why);
     evictions.consider(startOf('victim', {}, 'victims'), why);
     await pass(2);
@@ -119,7 +108,7 @@ describe('evictions', () => {
   });
 
   it('only record one Event for each pod under the policy hold', async () => {
-    const { evictions, calls, events, pass } = evictionsOf({ policy: 'hold' });
+    const { evictions, calls, events, pass } = evictionsOf(clock, { policy: 'hold' });
     evictions.consider(startOf('a'), why);
     evictions.consider(startOf('a'), why);
     await pass(10);
@@ -127,7 +116,7 @@ describe('evictions', () => {
   });
 
   it('forget the pods that wait for their turn when another replica becomes active', async () => {
-    const { evictions, pods, state, pass } = evictionsOf();
+    const { evictions, pods, state, pass } = evictionsOf(clock);
     for (const uid of ['a', 'b', 'c']) evictions.consider(startOf(uid), why);
     await pass(0.5);
     state.active = false;
@@ -139,7 +128,7 @@ describe('evictions', () => {
   });
 
   it('end with a stop, for pods that wait for their turn or for a retry', async () => {
-    const { evictions, calls, pass } = evictionsOf({ evictions: ['failure'] });
+    const { evictions, calls, pass } = evictionsOf(clock, { evictions: ['failure'] });
     for (const uid of ['a', 'b']) evictions.consider(startOf(uid), why);
     await pass(0.5);
     evictions.stop();
@@ -149,11 +138,11 @@ describe('evictions', () => {
 });
 
 describe('evictions that fail', () => {
-  useMockTimers();
+  const clock = useVirtualClock(0);
 
   for (const refusal of ['failure', 'budget'] as const)
     it(`${refusal}: are retried with a backoff of at most one minute, and reported after the third failure`, async () => {
-      const { evictions, times, events, messages, pass } = evictionsOf({ evictions: [refusal] });
+      const { evictions, times, events, messages, pass } = evictionsOf(clock, { evictions: [refusal] });
       evictions.consider(startOf('a', LAUNCHER), why);
       await pass(300);
       const waits = times()
@@ -165,7 +154,7 @@ describe('evictions that fail', () => {
     });
 
   it('are not retried sooner when the pod changes', async () => {
-    const { evictions, times, pass } = evictionsOf({ evictions: ['failure'] });
+    const { evictions, times, pass } = evictionsOf(clock, { evictions: ['failure'] });
     for (let tenths = 0; tenths < 100; tenths++) {
       evictions.consider(startOf('a'), why);
       await pass(0.1);
@@ -175,10 +164,12 @@ describe('evictions that fail', () => {
 });
 
 describe('launchers whose eviction KubeVirt denies', () => {
-  useMockTimers();
+  const clock = useVirtualClock(0);
 
   it('are deleted only if their uid and resourceVersion are unchanged', async () => {
-    const { evictions, calls, events, messages, outcomes, state, pass } = evictionsOf({ evictions: ['kubeVirt'] });
+    const { evictions, calls, events, messages, outcomes, state, pass } = evictionsOf(clock, {
+      evictions: ['kubeVirt'],
+    });
     state.version = '7';
     evictions.consider(startOf('a', LAUNCHER), why);
     await pass(90);
@@ -192,7 +183,7 @@ describe('launchers whose eviction KubeVirt denies', () => {
 
   it('are checked again if they have changed since', async () => {
     const answers: Setting = { evictions: ['kubeVirt'], deletions: ['changed', 'ok'] };
-    const { evictions, calls, outcomes, events, state, pass } = evictionsOf(answers);
+    const { evictions, calls, outcomes, events, state, pass } = evictionsOf(clock, answers);
     evictions.consider(startOf('a', LAUNCHER), why);
     await pass(0.5);
     state.version = '2';
@@ -204,7 +195,7 @@ describe('launchers whose eviction KubeVirt denies', () => {
 
   it('get an Event if deletion is refused, too', async () => {
     const answers: Setting = { evictions: ['kubeVirt'], deletions: ['forbidden'] };
-    const { evictions, events, messages, outcomes, pass } = evictionsOf(answers);
+    const { evictions, events, messages, outcomes, pass } = evictionsOf(clock, answers);
     evictions.consider(startOf('a', LAUNCHER), why);
     await pass(10);
     assert.deepEqual([events, outcomes?.[0]], [['CannotEvict a'], 'refused']);
@@ -213,22 +204,10 @@ describe('launchers whose eviction KubeVirt denies', () => {
 
   it('are not deleted if they run, nor are other pods', async () => {
     for (const pod of [startOf('a'), { ...startOf('a', LAUNCHER), pending: false }]) {
-      const { evictions, calls, pass } = evictionsOf({ evictions: ['kubeVirt'] });
+      const { evictions, calls, pass } = evictionsOf(clock, { evictions: ['kubeVirt'] });
       evictions.consider(pod, why);
       await pass(10);
       assert.ok(calls.length > 1 && calls.every(({ path }) => path.endsWith('/pods/a/eviction')));
     }
-  });
-});
-
-describe('retries', () => {
-  useMockTimers();
-
-  it('keep at most 5,000 keys', () => {
-    const retries = new Retries();
-    for (let i = 0; i <= 5000; i++) retries.failed(`k${i}`, () => undefined);
-    const waiting = ['k0', 'k1', 'k5000'].filter((key) => retries.isWaiting(key));
-    assert.deepEqual(waiting, ['k1', 'k5000']);
-    retries.stop();
   });
 });

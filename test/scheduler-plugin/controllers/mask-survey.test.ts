@@ -4,6 +4,7 @@ import { parseMask } from '../../../model/cpu-mask/mask.ts';
 import type { SelectingSpec } from '../../../model/launcher/node-selection.ts';
 import type { MaskedVm } from '../../../model/placement/mask-fit.ts';
 import { createMaskSurvey } from '../../../scheduler-plugin/controllers/mask-survey.ts';
+import { turns } from '../../support/virtual-clock.ts';
 import { extenderOf, statusOf } from '../extender-fixture.ts';
 
 const four = statusOf({ cells: [{ id: 0, cpus: '0-3' }], cores: ['0', '1', '2', '3'], reserved: '0', physnets: [] });
@@ -72,9 +73,6 @@ describe('the interval between counts of masks', () => {
     mock.timers.reset();
     mock.restoreAll();
   });
-  const flush = async () => {
-    for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
-  };
 
   it('is five seconds, or twenty times the duration of a long count', async () => {
     const clock = { now: 0, step: 0 };
@@ -88,7 +86,7 @@ describe('the interval between counts of masks', () => {
     /** Counts after so many milliseconds. */
     const countsAfter = async (milliseconds: number) => {
       mock.timers.tick(milliseconds);
-      await flush();
+      await turns();
       return seen.counted.length;
     };
     assert.deepEqual([await countsAfter(0), await countsAfter(4999)], [1, 1]);

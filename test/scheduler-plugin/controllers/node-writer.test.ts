@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
-import { mock } from 'node:test';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import type { WrittenFacts } from '../../../scheduler-plugin/cluster/cluster.ts';
 import type { DpuVerdict } from '../../../scheduler-plugin/cluster/dpu-health.ts';
 import type { DpuRestarts } from '../../../scheduler-plugin/controllers/dpu-restarts.ts';
 import { NodeWriter } from '../../../scheduler-plugin/controllers/node-writer.ts';
 import { recordingLogger } from '../../support/logger.ts';
+import { useVirtualClock } from '../../support/virtual-clock.ts';
 import { extenderOf, statusOf } from '../extender-fixture.ts';
 
 interface Patch {
@@ -62,19 +62,11 @@ describe('the node writer of the extender', () => {
     writer = new NodeWriter({ client, fleet, nodes, dpuHealth, restarts, active: () => active, announce, log });
     return { patches, logger, fleet, announced };
   };
-  beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
-  afterEach(() => {
-    writer.stop();
-    mock.timers.reset();
-  });
+  const clock = useVirtualClock();
+  afterEach(() => writer.stop());
 
   /** Lets the writer handle that many nodes. */
-  const turns = async (count = 3) => {
-    for (let i = 0; i < count; i++) {
-      mock.timers.tick(20);
-      await new Promise(setImmediate);
-    }
-  };
+  const turns = (count = 3) => clock.pass(0.02 * count, 0.02);
   const written = async (options: Parameters<typeof stage>[0]) => {
     const { patches } = stage(options);
     writer.requeue('n1');
@@ -196,8 +188,7 @@ describe('the node writer of the extender', () => {
     const logged = failed.logger.lines.map(({ msg }) => msg);
     assert.deepEqual(logged, ['patching a Node failed; retrying', 'recovered']);
     assert.equal(failed.patches.length, 2, 'a failure delays no other node');
-    mock.timers.tick(1000);
-    await turns();
+    await clock.pass(1);
     assert.equal(failed.patches.length, 3, 'the first node again');
     writer.stop();
     const gone = stage({ facts: { dpuHost: true }, refuse: () => GONE });

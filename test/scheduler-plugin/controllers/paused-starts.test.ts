@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
-import { setImmediate } from 'node:timers/promises';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import { parsePausedStart } from '../../../model/launcher/paused-start.ts';
 import type { MaskedInstance } from '../../../scheduler-plugin/cluster/masked-vms.ts';
 import { PausedStarts } from '../../../scheduler-plugin/controllers/paused-starts.ts';
 import { recordingLogger } from '../../support/logger.ts';
 import { until } from '../../support/until.ts';
+import { turns } from '../../support/virtual-clock.ts';
 
 const KEY = 'default/vm';
 const T1 = '2026-11-01T10:00:00Z';
@@ -84,7 +84,7 @@ class World {
     };
     this.#replicas.push(replica);
     replica.starts.changed(KEY, this.vmi);
-    await settle();
+    await turns();
     return replica;
   }
 
@@ -101,7 +101,7 @@ class World {
 
   async change(change: Partial<MaskedInstance>): Promise<void> {
     this.#set(change);
-    await settle();
+    await turns();
   }
 
   async report(
@@ -110,17 +110,12 @@ class World {
   ): Promise<void> {
     const reason = state === 'pinned' ? '' : 'Empty';
     for (const { starts } of this.#replicas) starts.reported(node, [{ podUID, state, reason, message }]);
-    await settle();
+    await turns();
   }
 }
 
 const conflict = () => new KubeError(409, 'Conflict', 'the object has been modified');
 const away = () => new KubeError(503, 'ServiceUnavailable', 'no endpoints available');
-
-/** Waits until no work is pending. */
-async function settle(): Promise<void> {
-  for (let i = 0; i < 50; i++) await setImmediate();
-}
 
 describe('paused starts that wait for pinning', () => {
   let world: World;
@@ -183,7 +178,7 @@ describe('paused starts that wait for pinning', () => {
       assert.equal(world.unpauses, 0);
       second.active = true;
       second.starts.requeueAll();
-      await settle();
+      await turns();
       assert.deepEqual([world.vmi.record, world.unpauses], [{ state: 'resumed' }, 1]);
     });
 
@@ -213,7 +208,7 @@ describe('paused starts that wait for pinning', () => {
     const logged = world.log.lines.find(({ msg }) => msg === 'VM stays paused');
     assert.match(JSON.stringify(logged?.['err']), new RegExp(away().message));
     await until('the VM to be resumed', () => world.unpauses > 0);
-    await settle();
+    await turns();
     assert.deepEqual([world.unpauses, world.vmi.record], [1, { state: 'resumed' }]);
   });
 
@@ -224,7 +219,7 @@ describe('paused starts that wait for pinning', () => {
     assert.deepEqual(world.events, []);
     world.clock.now += 60;
     starts.requeueAll();
-    await settle();
+    await turns();
     assert.match(world.events.join(), /^ResumeFailed: /);
   });
 
@@ -236,7 +231,7 @@ describe('paused starts that wait for pinning', () => {
     starts.changed(KEY, undefined);
     assert.equal(starts.waiting, 0);
     starts.changed(KEY, world.vmi);
-    await settle();
+    await turns();
     assert.deepEqual([world.events.length, starts.waiting], [2, 1]);
   });
 });

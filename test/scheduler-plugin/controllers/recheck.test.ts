@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import { mock } from 'node:test';
 import type { PodNeeds } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import type { PodView } from '../../../scheduler-plugin/cluster/pod-view.ts';
 import { Recheck } from '../../../scheduler-plugin/controllers/recheck.ts';
 import { silent } from '../../support/logger.ts';
+import { useVirtualClock } from '../../support/virtual-clock.ts';
 import { podOf, reader, viewOf, withUid } from '../extender-fixture.ts';
 
 const needs = reader.read(podOf('4'));
@@ -17,11 +17,13 @@ const SOON = 0.25;
 /** The step of the clock, in seconds. */
 const STEP = 0.05;
 
-function recheckOf(fits: (node: string, needs: PodNeeds) => boolean = () => true) {
+function recheckOf(
+  clock: ReturnType<typeof useVirtualClock>,
+  fits: (node: string, needs: PodNeeds) => boolean = () => true,
+) {
   const touched: string[] = [];
   /** Seconds at which nodes were touched. */
   const times: number[] = [];
-  const clock = { now: 0 };
   const state = { active: true, writes: true };
   const recheck = new Recheck({
     wouldFit: (kind, node) => fits(node, kind),
@@ -29,29 +31,21 @@ function recheckOf(fits: (node: string, needs: PodNeeds) => boolean = () => true
     active: () => state.active,
     async touch(node) {
       touched.push(node);
-      times.push(Math.round(clock.now * 10) / 10);
+      times.push(Math.round(clock.seconds * 10) / 10);
       return state.writes;
     },
     log: silent,
-    nowSeconds: () => clock.now,
+    nowSeconds: () => clock.seconds,
   });
-  const pass = async (seconds: number) => {
-    for (let steps = Math.round(seconds / STEP); steps > 0; steps--) {
-      clock.now += STEP;
-      mock.timers.tick(STEP * 1000);
-      // The write is answered before time continues.
-      for (let i = 0; i < 3; i++) await Promise.resolve();
-    }
-  };
-  return { recheck, touched, times, state, pass, clock };
+  const pass = (seconds: number) => clock.pass(seconds, STEP);
+  return { recheck, touched, times, state, pass };
 }
 
 describe('recheck', () => {
-  beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
-  afterEach(() => mock.timers.reset());
+  const clock = useVirtualClock(0);
 
   it('forgets the nodes that improved while another replica was active', async () => {
-    const { recheck, touched, state, pass } = recheckOf();
+    const { recheck, touched, state, pass } = recheckOf(clock);
     recheck.waits(needsOf('a'));
     state.active = false;
     recheck.improved('n1');
@@ -63,7 +57,7 @@ describe('recheck', () => {
   });
 
   it('continues with other pods after a prediction that fails', async () => {
-    const { recheck, touched, pass } = recheckOf((node, { key }) => {
+    const { recheck, touched, pass } = recheckOf(clock, (node, { key }) => {
       if (key !== needs.key) throw new RangeError('a mistake');
       return node === 'n2';
     });
@@ -75,20 +69,20 @@ describe('recheck', () => {
   });
 
   it('checks many nodes in parts, one millisecond apart', async () => {
-    const { recheck, touched, clock } = recheckOf((node) => {
-      clock.now += 0.0006;
+    const { recheck, touched } = recheckOf(clock, (node) => {
+      clock.seconds += 0.0006;
       return node === 'n99';
     });
     recheck.waits(needsOf('a'));
     for (let i = 0; i < 100; i++) recheck.improved(`n${i}`);
-    mock.timers.tick(100);
+    await clock.pass(0.1);
     assert.deepEqual(touched, []);
-    for (let part = 0; part < 6; part++) mock.timers.tick(1);
+    await clock.pass(0.006, 0.001);
     assert.deepEqual(touched, ['n99']);
   });
 
   it('touches nodes one after the other, a second apart, soon after the first improved, and none after it is stopped', async () => {
-    const { recheck, touched, times, state, pass } = recheckOf();
+    const { recheck, touched, times, state, pass } = recheckOf(clock);
     state.writes = false;
     recheck.waits(needsOf('a'));
     for (const node of ['n1', 'n2']) {
@@ -108,7 +102,7 @@ describe('recheck', () => {
 
   it('predicts once for equal needs, and for the kinds of each namespace in turn', async () => {
     const predicted: string[] = [];
-    const { recheck, pass } = recheckOf((_, { key }) => {
+    const { recheck, pass } = recheckOf(clock, (_, { key }) => {
       predicted.push(key);
       return false;
     });
@@ -120,7 +114,7 @@ describe('recheck', () => {
   });
 
   it('waits twice as long after each touch for the same pod and node, up to 256 s, and then ends the touches', async () => {
-    const { recheck, times, pass } = recheckOf();
+    const { recheck, times, pass } = recheckOf(clock);
     for (let second = 0; second < 600; second++) {
       recheck.waits(needsOf('a'));
       recheck.improved('n1');
@@ -135,7 +129,7 @@ describe('recheck', () => {
   });
 
   it('does not let the touches for one pod delay those for another', async () => {
-    const { recheck, times, pass } = recheckOf();
+    const { recheck, times, pass } = recheckOf(clock);
     recheck.waits(needsOf('a'));
     for (let second = 0; second < 16; second++) {
       recheck.improved('n1');
@@ -149,7 +143,7 @@ describe('recheck', () => {
   });
 
   it('touches a node that was never offered once for each attempt of a round, then with pauses', async () => {
-    const { recheck, times, pass } = recheckOf();
+    const { recheck, times, pass } = recheckOf(clock);
     for (let second = 0; second < 12; second++) {
       recheck.neverOffered(needsOf('a'), 'far', 3);
       await pass(1);
@@ -158,20 +152,20 @@ describe('recheck', () => {
   });
 
   it('forgets a pod 420 s after the scheduler asked about it last', async () => {
-    const { recheck, clock } = recheckOf();
+    const { recheck } = recheckOf(clock);
     for (const [uid, seconds] of [['a', 0] as const, ['b', 0] as const, ['a', 1] as const]) {
-      clock.now = seconds;
+      clock.seconds = seconds;
       recheck.waits(needsOf(uid));
     }
     const waitingAt = (seconds: number) => {
-      clock.now = seconds;
+      clock.seconds = seconds;
       return recheck.waiting;
     };
     assert.deepEqual([419.9, 420, 421].map(waitingAt), [2, 1, 0]);
   });
 
   it('forgets a pod of the namespace with the most when too many wait', async () => {
-    const { recheck, touched, pass } = recheckOf((_, { key }) => key === 'of the victim');
+    const { recheck, touched, pass } = recheckOf(clock, (_, { key }) => key === 'of the victim');
     recheck.waits({ ...needsOf('victim', 'victims'), key: 'of the victim' });
     for (let i = 0; i < 5010; i++) recheck.waits(needsOf(`p${i}`, 'crowd'));
     assert.equal(recheck.waiting, 5000);
@@ -190,11 +184,10 @@ describe('a takeover', () => {
     ...more,
   });
 
-  beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
-  afterEach(() => mock.timers.reset());
+  const clock = useVirtualClock(0);
 
   it('rechecks pods that the previous replica may have refused, also if their conditions arrive within ten seconds', () => {
-    const { recheck, state, clock } = recheckOf();
+    const { recheck, state } = recheckOf(clock);
     recheck.unschedulable(viewOfLauncher('not-active-yet'));
     recheck.takeOver([
       viewOfLauncher('before'),
@@ -204,19 +197,19 @@ describe('a takeover', () => {
       viewOfLauncher('ended', { terminal: true }),
     ]);
     assert.equal(recheck.waiting, 1);
-    clock.now += 9.9;
+    clock.seconds += 9.9;
     recheck.unschedulable(viewOfLauncher('late'));
     assert.equal(recheck.waiting, 2);
     state.active = false;
     recheck.unschedulable(viewOfLauncher('standby'));
     state.active = true;
-    clock.now += 0.1;
+    clock.seconds += 0.1;
     recheck.unschedulable(viewOfLauncher('too-late'));
     assert.equal(recheck.waiting, 2);
   });
 
   it('causes one touch for such a pod, or more if the scheduler asks about it', async () => {
-    const { recheck, touched, pass } = recheckOf();
+    const { recheck, touched, pass } = recheckOf(clock);
     recheck.takeOver([viewOfLauncher('a'), viewOfLauncher('b')]);
     recheck.waits(needsOf('b'));
     recheck.improved('n1');

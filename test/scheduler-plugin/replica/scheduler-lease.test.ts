@@ -2,13 +2,10 @@ import assert from 'node:assert/strict';
 import { SchedulerLeaseReplica } from '../../../scheduler-plugin/replica/scheduler-lease.ts';
 import { createApi } from '../../kube/scripted-api-stand-in.ts';
 import { silent } from '../../support/logger.ts';
+import { turns } from '../../support/virtual-clock.ts';
 
 const LEASE = 'plumbline-system/plumbline-scheduler';
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/plumbline-system/leases';
-
-const settled = async () => {
-  for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
-};
 
 /** A replica in the pod `pod-1`, whose Lease is watched and whose catch-ups end when the test says so. */
 function startReplica(signal: AbortSignal) {
@@ -45,12 +42,12 @@ function startReplica(signal: AbortSignal) {
       const renewTime = `2026-01-01T00:00:${version}.000000Z`;
       const object = { metadata, spec: { holderIdentity, leaseDurationSeconds: 8, renewTime } };
       api.push(LEASES, version === 2 ? 'ADDED' : 'MODIFIED', object);
-      await settled();
+      await turns();
     },
     /** Ends the catch-up that is in progress. */
     async finish(error?: Error) {
       finish?.(error);
-      await settled();
+      await turns();
     },
   };
   return { scene, ended };
@@ -59,7 +56,7 @@ function startReplica(signal: AbortSignal) {
 async function withReplica(use: (scene: ReturnType<typeof startReplica>['scene']) => Promise<void>): Promise<void> {
   const stop = new AbortController();
   const { scene, ended } = startReplica(stop.signal);
-  await settled();
+  await turns();
   await use(scene);
   stop.abort();
   await ended;

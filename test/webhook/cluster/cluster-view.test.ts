@@ -1,14 +1,9 @@
 import assert from 'node:assert/strict';
-import { cacheProblem, type Watches, type WatchOptions } from '../../../kube/reflector.ts';
+import type { Watches, WatchOptions } from '../../../kube/reflector.ts';
 import type { SelectingSpec } from '../../../model/launcher/node-selection.ts';
 import { NUMA_AFFINITY_ANNOTATION } from '../../../model/names.ts';
 import { EMPTY_CONTEXT } from '../../../model/networks/context.ts';
-import {
-  createClusterView,
-  createNadCache,
-  createNetworkContextCache,
-  createVmiCache,
-} from '../../../webhook/cluster/cluster-view.ts';
+import { createClusterView } from '../../../webhook/cluster/cluster-view.ts';
 import { createNodeCache } from '../../../webhook/cluster/node-cache.ts';
 import { type ScriptedLists, scriptedLists, settle } from '../../kube/scripted-api-stand-in.ts';
 import { silent } from '../../support/logger.ts';
@@ -38,21 +33,14 @@ async function started<C extends { watches: Watches }>(cache: C): Promise<C> {
   return cache;
 }
 
-describe('a cache of a kind that may not be installed', () => {
-  for (const [what, create, held] of [
-    ['network definitions', createNadCache, NADS],
-    ['Kube-OVN’s subnets', (options: WatchOptions) => createNetworkContextCache(EMPTY_CONTEXT, options), SUBNETS],
-    ['Kube-OVN’s VLANs', (options: WatchOptions) => createNetworkContextCache(EMPTY_CONTEXT, options), VLANS],
-    ['VMIs', createVmiCache, VMIS],
-  ] as const)
-    it(`${what}: is synced when this is known`, async () => {
-      const lists = scriptedLists({}, [held]);
-      const cache = await started(create(optionsOf(lists)));
-      assert.match(String(cacheProblem(cache.watches, now)), /^not synced yet: /);
-      await lists.release(held);
-      assert.equal(cacheProblem(cache.watches, now), undefined);
-    });
-});
+/** A view of a cluster with these lists. @param held those that wait until they are released */
+async function stageView(listed: Parameters<typeof scriptedLists>[0], held: string[] = []) {
+  const lists = scriptedLists({ [NAMESPACES]: [], [NODES]: [], [REPORTS]: [], ...listed }, held);
+  const view = createClusterView(EMPTY_CONTEXT, { ...optionsOf(lists), onQuarantined: () => undefined });
+  void view.run(running.signal);
+  await settle();
+  return { lists, view };
+}
 
 const MAIN = { type: 'ovn-k8s-cni-overlay', topology: 'layer2', name: 'n' };
 const nad = (name: string, config: object = {}, namespace = 'tenant') => ({
@@ -61,12 +49,41 @@ const nad = (name: string, config: object = {}, namespace = 'tenant') => ({
 });
 const primary = (name: string, namespace?: string) => nad(name, { role: 'primary', subnets: '10.0.0.0/16' }, namespace);
 
-describe('the cache of network definitions', () => {
+const labelled = (name: string) => ({ metadata: { name } });
+
+describe('the cluster view', () => {
+  for (const [kind, path] of [
+    ['network definitions', NADS],
+    ['Kube-OVN subnets', SUBNETS],
+    ['Kube-OVN VLANs', VLANS],
+    ['VMIs', VMIS],
+  ] as const)
+    it(`knows when ${kind} are not installed`, async () => {
+      const { lists, view } = await stageView({}, [path]);
+      assert.equal(view.problem, `not synced yet: ${kind}`);
+      await lists.release(path);
+      assert.equal(view.problem, undefined);
+    });
+
+  it('finds the primary networks of labelled namespaces', async () => {
+    const definitions = [primary('a'), primary('b', 'other')];
+    const { lists, view } = await stageView({ [NAMESPACES]: ['tenant', 'bare'].map(labelled), [NADS]: definitions });
+    const { query } = lists.listCalls.find(({ path }) => path === NAMESPACES)!;
+    assert.equal(query?.['labelSelector'], 'k8s.ovn.org/primary-user-defined-network');
+    assert.deepEqual(['other', 'bare', 'tenant'].map(view.primaryNetwork), [
+      { kind: 'none' },
+      { kind: 'missing' },
+      { kind: 'primary', ref: { namespace: 'tenant', name: 'a' } },
+    ]);
+  });
+
   it('knows the primary network of a namespace while there is one, whatever other definitions exist', async () => {
-    const lists = scriptedLists({ [NADS]: [primary('a')] });
-    const cache = await started(createNadCache(optionsOf(lists)));
-    const expected = (name: string | undefined, when: string) =>
-      assert.deepEqual(cache.primaryIn('tenant'), name && { namespace: 'tenant', name }, when);
+    const { lists, view } = await stageView({ [NAMESPACES]: [labelled('tenant')], [NADS]: [primary('a')] });
+    const expected = (name: string | undefined, when: string) => {
+      const network =
+        name === undefined ? { kind: 'missing' } : { kind: 'primary', ref: { namespace: 'tenant', name } };
+      assert.deepEqual(view.primaryNetwork('tenant'), network, when);
+    };
     expected('a', 'listed');
     for (const type of ['ADDED', 'DELETED'] as const) await lists.send(NADS, type, nad('plain'));
     expected('a', 'another definition is added and deleted');
@@ -77,84 +94,48 @@ describe('the cache of network definitions', () => {
     expected(undefined, 'it is no longer the primary network');
     await lists.send(NADS, 'MODIFIED', primary('b'));
     expected('b', 'it is the primary network again');
-    await lists.send(NADS, 'DELETED', primary('b'));
-    expected(undefined, 'it is deleted');
-    assert.equal(cache.primaryIn('other'), undefined);
   });
 
   it('keeps why a definition is refused', async () => {
-    const cache = await started(createNadCache(optionsOf(scriptedLists({ [NADS]: [nad('c', { name: '' })] }))));
+    const { view } = await stageView({ [NADS]: [nad('c', { name: '' })] });
     const refusal = { by: 'OVN-Kubernetes', why: 'the name of the network is missing' };
-    assert.deepEqual(cache.find({ namespace: 'tenant', name: 'c' })?.refusal, refusal);
-    assert.equal(cache.find({ namespace: 'other', name: 'c' }), undefined);
+    assert.deepEqual(view.findNad({ namespace: 'tenant', name: 'c' })?.refusal, refusal);
+    assert.equal(view.findNad({ namespace: 'other', name: 'c' }), undefined);
   });
-});
 
-describe('the cluster view', () => {
-  it('finds the primary network of a labelled namespace', async () => {
-    const namespaces = ['tenant', 'bare'].map((name) => ({ metadata: { name } }));
-    const lists = scriptedLists(
-      { [NAMESPACES]: namespaces, [NADS]: [primary('a'), primary('b', 'other')], [NODES]: [], [REPORTS]: [] },
-      [NADS],
-    );
-    const view = createClusterView(EMPTY_CONTEXT, { ...optionsOf(lists), onQuarantined: () => undefined });
-    assert.match(String(view.problem), /^not synced yet: namespaces, network definitions, nodes, node reports, VMIs, /);
-    void view.run(running.signal);
-    await lists.release(NADS);
-    assert.equal(view.problem, undefined);
-    const { query } = lists.listCalls.find(({ path }) => path === NAMESPACES)!;
-    assert.equal(query?.['labelSelector'], 'k8s.ovn.org/primary-user-defined-network');
-    assert.deepEqual(['other', 'bare', 'tenant'].map(view.primaryNetwork), [
-      { kind: 'none' },
-      { kind: 'missing' },
-      { kind: 'primary', ref: { namespace: 'tenant', name: 'a' } },
-    ]);
-  });
-});
-
-describe('the cache of Kube-OVN objects', () => {
-  const subnet = (name: string, spec: object) => ({ metadata: { name }, spec });
-  const LISTS = {
-    [SUBNETS]: [
-      subnet('own', { provider: 'ovn' }),
-      subnet('bare', {}),
-      subnet('far', { provider: 'p.ovn', vlan: 'v' }),
-    ],
-    [VLANS]: [subnet('v', { provider: 'east' }), subnet('w', {})],
-  };
-
-  it('has all subnets except those of the pod network, and all VLANs', async () => {
-    const lists = scriptedLists(LISTS);
-    const cache = await started(createNetworkContextCache(EMPTY_CONTEXT, optionsOf(lists)));
+  it('has all subnets of Kube-OVN except those of the pod network, and all VLANs', async () => {
+    const named = (name: string, spec: object) => ({ metadata: { name }, spec });
+    const { lists, view } = await stageView({
+      [SUBNETS]: [named('own', { provider: 'ovn' }), named('bare', {}), named('far', { provider: 'p.ovn', vlan: 'v' })],
+      [VLANS]: [named('v', { provider: 'east' }), named('w', {})],
+    });
     const vlans = [
       { name: 'v', provider: 'east' },
       { name: 'w', provider: '' },
     ];
     const bare = { name: 'bare', provider: '' };
     const far = { name: 'far', provider: 'p.ovn', vlan: 'v' };
-    assert.deepEqual(cache.current(), { ...EMPTY_CONTEXT, kubeOvnSubnets: [bare, far], kubeOvnVlans: vlans });
-    assert.equal(cache.current(), cache.current(), 'computed once');
-    await lists.send(SUBNETS, 'DELETED', subnet('bare', {}));
-    assert.deepEqual(cache.current().kubeOvnSubnets, [far]);
-    await lists.send(VLANS, 'DELETED', subnet('w', {}));
-    assert.deepEqual(cache.current().kubeOvnVlans, vlans.slice(0, 1));
+    const { networkContext } = view;
+    assert.deepEqual(networkContext(), { ...EMPTY_CONTEXT, kubeOvnSubnets: [bare, far], kubeOvnVlans: vlans });
+    assert.equal(networkContext(), networkContext(), 'computed once');
+    await lists.send(SUBNETS, 'DELETED', named('bare', {}));
+    assert.deepEqual(networkContext().kubeOvnSubnets, [far]);
+    await lists.send(VLANS, 'DELETED', named('w', {}));
+    assert.deepEqual(networkContext().kubeOvnVlans, vlans.slice(0, 1));
   });
-});
 
-describe('the cache of VMIs', () => {
-  const resources = { requests: { cpu: '2', memory: '1Gi' }, limits: { memory: '1Gi' } };
-  const spec = { domain: { cpu: { cores: 2 }, resources }, nodeSelector: { zone: 'a' } };
-
-  it('keeps the uid, the annotations that Plumbline reads, and the part of the spec that defines launchers', async () => {
+  it('keeps of a VMI its uid, the annotations that Plumbline reads, and what defines its launchers', async () => {
+    const resources = { requests: { cpu: '2', memory: '1Gi' }, limits: { memory: '1Gi' } };
+    const spec = { domain: { cpu: { cores: 2 }, resources }, nodeSelector: { zone: 'a' } };
     const annotations = { [NUMA_AFFINITY_ANNOTATION]: '{}', other: 'x' };
     const metadata = { name: 'a', namespace: 'n', uid: '1', labels: { l: '1' }, annotations };
-    const cache = await started(createVmiCache(optionsOf(scriptedLists({ [VMIS]: [{ metadata, spec }] as never }))));
-    const vmi = cache.find('n', 'a');
+    const { view } = await stageView({ [VMIS]: [{ metadata, spec }] });
+    const vmi = view.findVmi('n', 'a');
     assert.deepEqual(vmi?.metadata, { uid: '1', annotations: { [NUMA_AFFINITY_ANNOTATION]: '{}' } });
     assert.equal(vmi.spec.domain.cpu?.cores, 2);
     assert.deepEqual(Object.keys(vmi.spec), ['domain', 'networks']);
     assert.deepEqual(vmi.spec.domain.resources, { limits: undefined, requests: { cpu: '2' } });
-    assert.equal(cache.find('other', 'a'), undefined);
+    assert.equal(view.findVmi('other', 'a'), undefined);
   });
 });
 

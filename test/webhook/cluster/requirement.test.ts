@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
-import { mock } from 'node:test';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import { createRequirement, createRequirementReview } from '../../../webhook/cluster/requirement.ts';
 import type { AdmissionRequest } from '../../../webhook/review/admission-review.ts';
-import { settle } from '../../kube/scripted-api-stand-in.ts';
 import { recordingLogger } from '../../support/logger.ts';
+import { turns, useVirtualClock } from '../../support/virtual-clock.ts';
 
 const BINDING =
   '/apis/rbac.authorization.k8s.io/v1/namespaces/plumbline-system/rolebindings/plumbline-webhook-required';
@@ -101,20 +100,14 @@ describe('the requirement that the API server calls the webhook', () => {
 });
 
 describe('the checks of whether the API server calls the webhook', () => {
-  beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
-  afterEach(() => mock.timers.reset());
-
-  const pass = async (seconds: number) => {
-    mock.timers.tick(seconds * 1000);
-    await settle();
-  };
+  const { pass } = useVirtualClock();
 
   it('run every 2 s until it does, then every 30 s, and log each change once', async () => {
     const objects = installed();
     const { run, state, outcomes, lines, reads } = requirement(objects, 'not yet');
     const stopped = new AbortController();
     const ended = run(stopped.signal);
-    await settle();
+    await turns();
     await pass(1.9);
     assert.deepEqual([reads(), outcomes], [1, [false]]);
     await pass(0.1);

@@ -1,5 +1,3 @@
-import { type Logger, logFailure } from '../../runtime/log.ts';
-
 /** Values by namespace and key. Namespaces take turns: thousands of values delay another's by one turn. */
 export class FairQueue<V> {
   /** Namespaces in the order of their turns; the values of each in the order of their addition. */
@@ -63,57 +61,5 @@ export class FairQueue<V> {
   clear(): void {
     this.#namespaces.clear();
     this.#size = 0;
-  }
-}
-
-/** Reconciles by key (namespace/name): never twice at once, and once more for requests during the last run. */
-export class WorkQueue {
-  readonly #reconcile: (key: string) => Promise<void>;
-  readonly #maxConcurrent: number;
-  readonly #log: Logger;
-  readonly #queue = new FairQueue<string>();
-  readonly #running = new Set<string>();
-  readonly #timers = new Map<string, NodeJS.Timeout>();
-  #stopped = false;
-
-  constructor(reconcile: (key: string) => Promise<void>, maxConcurrent: number, log: Logger) {
-    this.#reconcile = reconcile;
-    this.#log = log;
-    this.#maxConcurrent = maxConcurrent;
-  }
-
-  add(key: string): void {
-    this.#queue.set(key.split('/', 1)[0] ?? '', key, key);
-    this.#next();
-  }
-
-  /** Replaces an earlier wait for the key. */
-  addAfter(key: string, milliseconds: number): void {
-    clearTimeout(this.#timers.get(key));
-    const timer = setTimeout(() => {
-      this.#timers.delete(key);
-      this.add(key);
-    }, milliseconds);
-    this.#timers.set(key, timer.unref());
-  }
-
-  /** Work that runs is not interrupted. */
-  stop(): void {
-    this.#stopped = true;
-  }
-
-  #next(): void {
-    while (!this.#stopped && this.#running.size < this.#maxConcurrent) {
-      const key = this.#queue.take((candidate) => !this.#running.has(candidate));
-      if (key === undefined) return;
-      void this.#run(key);
-    }
-  }
-
-  async #run(key: string): Promise<void> {
-    this.#running.add(key);
-    await this.#reconcile(key).catch(logFailure(this.#log));
-    this.#running.delete(key);
-    this.#next();
   }
 }

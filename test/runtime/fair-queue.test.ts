@@ -1,8 +1,5 @@
 import assert from 'node:assert/strict';
-import { mock } from 'node:test';
-import { setImmediate } from 'node:timers/promises';
-import { FairQueue, WorkQueue } from '../../../scheduler-plugin/controllers/fair-queue.ts';
-import { silent } from '../../support/logger.ts';
+import { FairQueue } from '../../runtime/fair-queue.ts';
 
 /** A queue of the texts, each in the namespace that it begins with. */
 const queueOf = (...texts: readonly string[]) => {
@@ -54,64 +51,5 @@ describe('a fair queue', () => {
     queue.set('a', 'a1', 'a1');
     queue.clear();
     assert.deepEqual([queue.size, queue.oldestOfLargest(), queue.take()], [0, undefined, undefined]);
-  });
-});
-
-describe('work by key', () => {
-  beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
-  afterEach(() => mock.timers.reset());
-
-  const setUp = (atATime: number) => {
-    const begun: string[] = [];
-    const open = new Map<string, () => void>();
-    const work = new WorkQueue(
-      (key) => {
-        begun.push(key);
-        return new Promise<void>((resolve, reject) => {
-          open.set(key, key === 'fails' ? () => reject(new Error('a mistake')) : resolve);
-        });
-      },
-      atATime,
-      silent,
-    );
-    const end = async (key: string) => {
-      open.get(key)?.();
-      await setImmediate();
-    };
-    return { work, begun, end };
-  };
-
-  it('continues after work that fails, also for its key', async () => {
-    const { work, begun, end } = setUp(1);
-    for (const key of ['fails', 'b', 'fails']) work.add(key);
-    await end('fails');
-    await end('b');
-    work.add('fails');
-    assert.deepEqual(begun, ['fails', 'b', 'fails']);
-  });
-
-  it('runs for a limited number of keys at a time, and once more for a key that was added meanwhile', async () => {
-    const { work, begun, end } = setUp(2);
-    for (const key of ['a', 'b', 'c', 'a', 'a']) work.add(key);
-    assert.deepEqual(begun, ['a', 'b']);
-    await end('b');
-    assert.deepEqual(begun, ['a', 'b', 'c']);
-    await end('a');
-    assert.deepEqual(begun, ['a', 'b', 'c', 'a']);
-    await end('a');
-    await end('c');
-    assert.deepEqual(begun.length, 4, 'nothing is left');
-  });
-
-  it('starts once for a delayed key, after the delay that was requested last', () => {
-    const { work, begun } = setUp(2);
-    work.addAfter('a', 100);
-    work.addAfter('a', 300);
-    mock.timers.tick(299);
-    assert.deepEqual(begun, []);
-    mock.timers.tick(1);
-    assert.deepEqual(begun, ['a']);
-    mock.timers.tick(1000);
-    assert.deepEqual(begun, ['a']);
   });
 });
