@@ -112,8 +112,17 @@ async function onThePage({ objects }: StateCase) {
 
 /** A VM as its agent answers `plumbline vm status`. */
 const AGENT_VM = {
-  ...{ namespace: 'tenants', vmi: 'fw', podName: LAUNCHER, podUID: 'uid', pid: 6, container: '0-3', mask: '2' },
-  ...{ message: null, housekeeping: null, problems: [], threads: [] },
+  namespace: 'tenants',
+  vmi: 'fw',
+  podName: LAUNCHER,
+  podUID: 'uid',
+  pid: 6,
+  container: '0-3',
+  mask: '2',
+  message: null,
+  housekeeping: null,
+  problems: [],
+  threads: [],
 };
 
 describe('the states of a VM in every output', () => {

@@ -200,7 +200,11 @@ describe('a serving daemon that is stopped', () => {
     const server = serverOf((_, response) => response.end('ok'));
     let closed = 0;
     const daemon = createServingDaemon({
-      ...{ server, drain, probes: PROBES, registry: createRegistry(), log: silent },
+      server,
+      drain,
+      probes: PROBES,
+      registry: createRegistry(),
+      log: silent,
       notReady: () => undefined,
       run: async () => undefined,
       close: async () => void closed++,
@@ -237,7 +241,10 @@ describe('a serving daemon that is stopped', () => {
   it('exits with status 1 if its work fails', async () => {
     const { log, lines } = recordingLogger();
     const daemon = createServingDaemon({
-      ...{ server: serverOf(() => undefined, { log }), probes: PROBES, registry: createRegistry(), log },
+      server: serverOf(() => undefined, { log }),
+      probes: PROBES,
+      registry: createRegistry(),
+      log,
       notReady: () => undefined,
       run: async () => Promise.reject(new Error('a mistake')),
       close: async () => undefined,

@@ -37,7 +37,8 @@ describe('attacks by a compromised node', function () {
   after(() => stage?.stop());
 
   const topologyOf = (metadata: object, status?: object) => ({
-    ...{ apiVersion: 'plumbline.dev/v1alpha1', kind: 'NodeTopology' },
+    apiVersion: 'plumbline.dev/v1alpha1',
+    kind: 'NodeTopology',
     metadata: { name: stage.rogue, ...metadata },
     ...(status && { status }),
   });

@@ -139,7 +139,9 @@ describe('plumbline explain', function () {
       const status = { startFailure: { consecutiveFailCount: 3, retryAfterTimestamp: '2026-11-01T10:01:30Z' } };
       const subject = {
         ...({ kind: 'vm', namespace: 'default', name: 'again', vmi: undefined } as const),
-        ...{ launchers: [], migrations: [], events: [] },
+        launchers: [],
+        migrations: [],
+        events: [],
         vm: explainedVm.parse({ metadata: { name: 'again' }, spec: { runStrategy: 'Always' }, status }),
         rejections: [rejection],
       };

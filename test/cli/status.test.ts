@@ -39,7 +39,11 @@ const DEAD_DPU = {
 
 /** The VM of `runs`, if the agent of its node is silent. */
 const SILENT = {
-  ...{ namespace: 'tenants', name: 'fw', state: 'not-as-requested', verdict: 'degraded', reason: 'AgentSilent' },
+  namespace: 'tenants',
+  name: 'fw',
+  state: 'not-as-requested',
+  verdict: 'degraded',
+  reason: 'AgentSilent',
   text: `on ${NODE}, whose agent has stopped reporting`,
   node: NODE,
   ageSeconds: 60,

@@ -13,7 +13,12 @@ const EXAMPLE: VmStatus = {
   vms: [
     {
       ...VM,
-      ...{ vmi: 'a', pid: 1000, container: '0-7', mask: '1:3', state: 'pinned', housekeeping: null },
+      vmi: 'a',
+      pid: 1000,
+      container: '0-7',
+      mask: '1:3',
+      state: 'pinned',
+      housekeeping: null,
       threads: [
         thread(1000, 'qemu-system-x86', 'emulator', '0-7', null),
         thread(1001, 'vnc_worker', 'emulator', '0-7', null),
@@ -23,7 +28,12 @@ const EXAMPLE: VmStatus = {
     },
     {
       ...VM,
-      ...{ vmi: 'b', pid: 2000, container: '8-9', mask: null, state: null, housekeeping: '9' },
+      vmi: 'b',
+      pid: 2000,
+      container: '8-9',
+      mask: null,
+      state: null,
+      housekeeping: '9',
       threads: [thread(2000, 'qemu-system-x86', 'emulator', '9', '9'), thread(2001, 'CPU 0/KVM', 'vCPU 0', '8', null)],
     },
   ],
@@ -86,7 +96,12 @@ describe('plumbline vm status', () => {
   it('-o json matches its schema: CPUs are numbers, and the state of the mask is a word', async () => {
     const vm = {
       ...VM,
-      ...{ vmi: 'fw', pid: 6, container: '0-3', mask: '2', state: 'unpinned', housekeeping: null },
+      vmi: 'fw',
+      pid: 6,
+      container: '0-3',
+      mask: '2',
+      state: 'unpinned',
+      housekeeping: null,
       message: 'found those of 0',
       threads: [thread(7, 'CPU 0/KVM', 'vcpu', '2-3', '2')],
     };

@@ -196,8 +196,15 @@ describe('the list of VMs', () => {
 
 describe('the list of waiting pods', () => {
   const pod = (name: string, more: Partial<PodItem>): PodItem => ({
-    ...{ uid: name, key: name, namespace: 'east', name: `virt-launcher-${name}`, vm: name },
-    ...{ cpus: 4, wholeCores: true, networks: [], ...more },
+    uid: name,
+    key: name,
+    namespace: 'east',
+    name: `virt-launcher-${name}`,
+    vm: name,
+    cpus: 4,
+    wholeCores: true,
+    networks: [],
+    ...more,
   });
   const at = (hour: string) => `2026-11-01T${hour}:00:00Z`;
   const pods = [

@@ -44,7 +44,13 @@ function event(involvedObject: Subject, reason: string, message: string, time: s
   const { name, namespace = 'default' } = involvedObject;
   return {
     metadata: { name: `${name}.${reason}`, namespace, creationTimestamp: time },
-    ...{ involvedObject, type: 'Normal', reason, message, count: 1, firstTimestamp: time, lastTimestamp: time },
+    involvedObject,
+    type: 'Normal',
+    reason,
+    message,
+    count: 1,
+    firstTimestamp: time,
+    lastTimestamp: time,
     ...more,
   };
 }

@@ -61,8 +61,13 @@ const RESTARTED_AT = 'kubectl.kubernetes.io/restartedAt';
 
 /** Objects that no fix may change. */
 const COMPARED = [
-  ...[MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, ROLE_BINDINGS, CUSTOM_RESOURCE_DEFINITIONS],
-  ...[DEPLOYMENTS, DAEMON_SETS, SECRETS],
+  MUTATING_WEBHOOKS,
+  VALIDATING_WEBHOOKS,
+  ROLE_BINDINGS,
+  CUSTOM_RESOURCE_DEFINITIONS,
+  DEPLOYMENTS,
+  DAEMON_SETS,
+  SECRETS,
 ];
 
 function contentsOf({ cluster: { client } }: OutageStage): Record<string, unknown> {

@@ -86,7 +86,9 @@ const PHYSNET0 = { 'physnet.plumbline.dev/physnet0': '1' };
 const RESTARTED_DPU = {
   conditions: [
     {
-      ...{ type: 'plumbline.dev/DPURestarted', status: 'True', message: 'the DPU restarted' },
+      type: 'plumbline.dev/DPURestarted',
+      status: 'True',
+      message: 'the DPU restarted',
       lastTransitionTime: '2099-01-01T00:00:00Z',
     },
   ],
@@ -186,7 +188,10 @@ const WHOLE = owns('1-2,17-18');
 const BROKEN_MAP: Partial<NodeTopologyStatus> = {
   conditions: [
     {
-      ...{ type: 'NetworkMapValid', status: 'False', reason: 'InvalidMap', lastTransitionTime: SECONDS_AGO(60) },
+      type: 'NetworkMapValid',
+      status: 'False',
+      reason: 'InvalidMap',
+      lastTransitionTime: SECONDS_AGO(60),
       message: '/etc/plumbline/networks.yaml: physnet0: NUMA node 9 is not on this host',
     },
   ],
@@ -300,7 +305,8 @@ const SUCCEEDED = { spec: ON_NODE, status: { phase: 'Succeeded' } };
 const OVER_QUOTA = { type: 'migrationRejectedByResourceQuota', status: 'True', message: 'exceeded quota: limits.cpu' };
 /** A decision of the webhook that leaves out a network. */
 const WITHOUT_DEVICE = {
-  ...{ cpus: { compute: 4 }, padding: 1 },
+  cpus: { compute: 4 },
+  padding: 1,
   withoutDevice: [{ interface: 'data', network: 'tenants/data', on: 'physnet physent0' }],
 };
 const HUGE = { cpus: '64', status: REFUSED };

@@ -33,9 +33,13 @@ describe('the state of a VM with a launcher', () => {
     assert.equal(state({ pod: launcher({ spec: { nodeName: '' } }) }).state, 'waiting');
     const metadata = { annotations: ANNOTATED, labels: { 'kubevirt.io': 'virt-launcher' } };
     assert.deepEqual(state({ pod: launcher({ metadata }) }), {
-      ...{ state: 'waiting', for: 'node', verdict: 'broken', reason: 'WebhookMissed' },
+      state: 'waiting',
+      for: 'node',
+      verdict: 'broken',
+      reason: 'WebhookMissed',
       text: 'the webhook did not see this launcher: it has no decision annotation',
-      ...{ causes: ['NotTried'], remedies: ['start-again', 'bring-scheduler-back'] },
+      causes: ['NotTried'],
+      remedies: ['start-again', 'bring-scheduler-back'],
     });
   });
 

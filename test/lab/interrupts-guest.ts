@@ -71,7 +71,9 @@ async function step(name: string, cpus: CpuSet, work: () => void | Promise<void>
 async function start(isMoving: boolean) {
   const stage = createStage('/tmp/state/interrupts.json');
   await stage.start({
-    ...{ files: new KernelFiles(), affinity, isMoving },
+    files: new KernelFiles(),
+    affinity,
+    isMoving,
     cpus: () => ({ online: CpuSet.parse(read('/sys/devices/system/cpu/online')), quiet: CpuSet.EMPTY, cells: [] }),
     nowSeconds: () => performance.now() / 1000,
   });

@@ -113,7 +113,8 @@ async function runAll(lab: Lab): Promise<boolean> {
 function setupsToPlay() {
   const layouts = [...new Set([LAYOUT, ...rounds.map(({ layout = LAYOUT }) => layout)])];
   const single = layouts.map((layout) => ({
-    ...{ layout, machines: 1 },
+    layout,
+    machines: 1,
     scenarios: layout === LAYOUT ? scenarios.filter(({ machines }) => machines !== 2) : [],
     rounds: rounds.filter((round) => (round.layout ?? LAYOUT) === layout),
   }));

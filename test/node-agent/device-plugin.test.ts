@@ -71,7 +71,10 @@ describe('allocation checks against pods of the API server', () => {
     const checker = new AllocationChecker({
       client: { ...api.client, get },
       events: recorded.recorder,
-      ...{ policy, refusals, log: silent, metrics: testMetrics() },
+      policy,
+      refusals,
+      log: silent,
+      metrics: testMetrics(),
     });
     return checker.check({ ...request, ...change }, new AbortController().signal);
   };

@@ -42,8 +42,14 @@ function setUp() {
 /** The duty of a DPU that is healthy and on which nothing is known to run. */
 const dpuLease = (client: object, more: Partial<ConstructorParameters<typeof DpuLease>[0]> = {}) =>
   new DpuLease({
-    ...{ client: client as KubeClient, lease: LEASE, timing: TIMING, log: logged.log, metrics },
-    ...{ probe: async () => undefined, readRun: () => undefined, wallClock: () => Date.UTC(2026, 0, 1, 0, 1) },
+    client: client as KubeClient,
+    lease: LEASE,
+    timing: TIMING,
+    log: logged.log,
+    metrics,
+    probe: async () => undefined,
+    readRun: () => undefined,
+    wallClock: () => Date.UTC(2026, 0, 1, 0, 1),
     ...more,
   });
 

@@ -77,8 +77,12 @@ function evictionWebhook(port: number, ca: string): KubernetesObject {
   const onlyVms = { name: 'only-vms', expression: 'object.metadata.name.startsWith("virt-launcher")' };
   const webhook = {
     name: 'virt-launcher-eviction-interceptor.kubevirt.io',
-    ...{ admissionReviewVersions: ['v1'], sideEffects: 'NoneOnDryRun', failurePolicy: 'Fail', timeoutSeconds: 10 },
-    ...{ rules: [rule], matchConditions: [onlyVms] },
+    admissionReviewVersions: ['v1'],
+    sideEffects: 'NoneOnDryRun',
+    failurePolicy: 'Fail',
+    timeoutSeconds: 10,
+    rules: [rule],
+    matchConditions: [onlyVms],
     clientConfig: { url: `https://localhost:${port}${EVICTIONS}`, caBundle: Buffer.from(ca).toString('base64') },
   };
   return {

@@ -34,7 +34,11 @@ const device = 'devices.kubevirt.io/kvm';
 const event = { metadata: { name: 'e' }, involvedObject: { namespace: 'kube-system' } };
 /** The reason of each refusal. */
 const REASONS: Readonly<Record<number, string>> = {
-  ...{ 400: 'BadRequest', 401: 'Unauthorized', 404: 'NotFound', 409: 'AlreadyExists', 422: 'Invalid' },
+  400: 'BadRequest',
+  401: 'Unauthorized',
+  404: 'NotFound',
+  409: 'AlreadyExists',
+  422: 'Invalid',
 };
 const named = (name: string, metadata: object = {}) => ({ ...podOf(name), metadata: { name, ...metadata } });
 /** By default a pod is created. The message contains a text, mostly the field. */

@@ -18,7 +18,10 @@ interface HttpCall {
 /** One request of JSON on a connection of its own, without a timer of this process. @throws Error without an answer */
 export function httpCall({ body, headers, trust, ...call }: HttpCall) {
   const options = {
-    ...{ host: '127.0.0.1', method: body === undefined ? 'GET' : 'POST', agent: false as const, ...call },
+    host: '127.0.0.1',
+    method: body === undefined ? 'GET' : 'POST',
+    agent: false as const,
+    ...call,
     headers: { 'content-type': 'application/json', ...headers },
     ...(trust === 'any' ? { rejectUnauthorized: false } : { ca: trust }),
   };

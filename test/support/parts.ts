@@ -30,7 +30,10 @@ const packaged = (name: string, found: Part['found'], install = setup): Part => 
   packaged: true,
 });
 const brought = (name: string, found: Part['found'], install: string): Part => ({
-  ...{ name, found, install, packaged: false },
+  name,
+  found,
+  install,
+  packaged: false,
 });
 const asRoot = (path: string | undefined) => (process.getuid?.() === 0 ? path : undefined);
 const hasEach = (programs: readonly string[], directories: string[]) =>

@@ -110,7 +110,10 @@ describe('plumbline simulate and explain', () => {
         const spec = specOf(vm);
         const pod = explainedPod.parse({
           metadata: {
-            ...{ name: 'virt-launcher-fw', namespace: 'default', uid: 'own', annotations },
+            name: 'virt-launcher-fw',
+            namespace: 'default',
+            uid: 'own',
+            annotations,
             labels: { 'kubevirt.io': 'virt-launcher' },
           },
           spec: {

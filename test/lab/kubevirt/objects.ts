@@ -31,9 +31,12 @@ export function firstObjects(): KubernetesObject[] {
 
 export async function strategyOf(client: KubeClient, kubeconfig: string): Promise<KubernetesObject[]> {
   const objects = await installStrategy({
-    ...{ client, kubeconfig, registry: 'lab' },
+    client,
+    kubeconfig,
+    registry: 'lab',
     config: {
-      ...{ VirtHandlerImage: HANDLER_IMAGE, VirtLauncherImage: LAUNCHER_IMAGE },
+      VirtHandlerImage: HANDLER_IMAGE,
+      VirtLauncherImage: LAUNCHER_IMAGE,
       additionalProperties: { ImagePullPolicy: 'Never' },
     },
   });

@@ -59,7 +59,11 @@ const definitions = Object.entries(NETWORKS).map(([physicalNetworkName, name]) =
   metadata: { name, namespace: NAMESPACE },
   spec: {
     config: JSON.stringify({
-      ...{ cniVersion: '1.0.0', name, type: PLUGIN, topology: 'localnet', physicalNetworkName },
+      cniVersion: '1.0.0',
+      name,
+      type: PLUGIN,
+      topology: 'localnet',
+      physicalNetworkName,
       netAttachDefName: `${NAMESPACE}/${name}`,
     }),
   },

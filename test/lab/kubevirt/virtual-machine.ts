@@ -45,7 +45,9 @@ export function virtualMachine(name: string, options: MachineOptions) {
       memory: { guest: '128Mi' },
       firmware: { kernelBoot },
       devices: {
-        ...{ autoattachPodInterface: false, autoattachGraphicsDevice: false, autoattachMemBalloon: false },
+        autoattachPodInterface: false,
+        autoattachGraphicsDevice: false,
+        autoattachMemBalloon: false,
         interfaces: names.map((one) => ({ name: one, bridge: {} })),
       },
     },

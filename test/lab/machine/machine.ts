@@ -94,7 +94,9 @@ export async function startMachines(options: MachinesOptions): Promise<Machines>
     await plane.startScheduler({});
     const started = await Promise.all(all.map(start));
     const running = {
-      ...{ layout, kubeconfig: plane.adminKubeconfig, nodeLayer: started[0]!.nodeLayer },
+      layout,
+      kubeconfig: plane.adminKubeconfig,
+      nodeLayer: started[0]!.nodeLayer,
       guests: started.map(({ qemu, sshPort }) => ({ qemu, sshPort })),
     };
     return { ...running, guests: started, keep: () => writeRunning(first, running), stop };

@@ -29,7 +29,9 @@ export function nodeFiles({ index, hasPeer, ca, port, token }: NodeOptions): Rea
     '/etc/lab/kubelet.yaml': stringify(KUBELET),
     '/etc/lab/nftables.conf': nftables(port, podNetwork(index)),
     '/etc/cni/net.d/10-lab.conflist': JSON.stringify({
-      ...{ cniVersion: '1.0.0', name: 'lab', plugins: [podBridge(podNetwork(index))] },
+      cniVersion: '1.0.0',
+      name: 'lab',
+      plugins: [podBridge(podNetwork(index))],
     }),
     ...(hasPeer && {
       '/etc/systemd/network/10-peer0.link': `[Match]\nMACAddress=${linkMac(index)}\n\n[Link]\nName=peer0\n`,

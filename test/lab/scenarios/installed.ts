@@ -95,7 +95,8 @@ async function switchIsOff(scene: Scene): Promise<void> {
   const { holds, pods, lab } = scene;
   const masks = `cat /proc/$(cat ${RUNDIR}/ovs-vswitchd.pid)/task/*/status | grep Cpus_allowed_list`;
   const pod = await launch(scene, 'looks', {
-    ...{ cpu: '2', physnets: ['physnet0'] },
+    cpu: '2',
+    physnets: ['physnet0'],
     container: {
       image: 'lab/busybox:1',
       command: ['sh', '-c', `${masks}; trap exit TERM; sleep 2147483647 & wait`],

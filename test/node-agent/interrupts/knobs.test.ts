@@ -66,7 +66,11 @@ describe('work of a real kernel on owned CPUs', function () {
     const files = new KernelFiles();
     stage = createStage(join(directory, 'interrupts.json'));
     await stage.start({
-      ...{ files, affinity, isMoving, procRoot: join(directory, 'proc'), sysfsRoot: join(directory, 'sys') },
+      files,
+      affinity,
+      isMoving,
+      procRoot: join(directory, 'proc'),
+      sysfsRoot: join(directory, 'sys'),
       cpus: () => ({ online: set('0-1'), quiet: CpuSet.EMPTY, cells: [] }),
     });
   };

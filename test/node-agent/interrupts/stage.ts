@@ -118,13 +118,20 @@ export function createStage(stateFile: string) {
     const { bootId = 'boot-1', ...deps } = changes;
     const originals = new Originals({ path: stateFile, bootId, log: logged.log });
     moves = new InterruptMoves({
-      ...{ files: kernel, procRoot: '/proc', sysfsRoot: '/sys', etcRoot: '/etc', affinity: kthreads, originals },
+      files: kernel,
+      procRoot: '/proc',
+      sysfsRoot: '/sys',
+      etcRoot: '/etc',
+      affinity: kthreads,
+      originals,
       isMoving: true,
       assignments,
       irqbalanceRundir: '/run/irqbalance',
       cpus: () => ({ online, quiet: CpuSet.EMPTY, cells: twoCells.cells }),
       nowSeconds: () => at,
-      ...{ nodeName: 'worker-1', log: logged.log, metrics },
+      nodeName: 'worker-1',
+      log: logged.log,
+      metrics,
       events: { record: (_, { reason, message }) => void events.push(`${reason}: ${message}`), flush: async () => {} },
       ...deps,
     });

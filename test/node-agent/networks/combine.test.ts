@@ -26,8 +26,12 @@ const mapped = (override: NodeNetworks): MapInUse => ({ ...NO_MAP, override });
 
 const combine = (more: Partial<NetworkSources>) =>
   combineNetworks({
-    ...{ host, map: NO_MAP, discovered: foundNetworks() },
-    ...{ pmdCpus: CpuSet.EMPTY, switchFaults: [], switchProblem: undefined },
+    host,
+    map: NO_MAP,
+    discovered: foundNetworks(),
+    pmdCpus: CpuSet.EMPTY,
+    switchFaults: [],
+    switchProblem: undefined,
     ...more,
   });
 

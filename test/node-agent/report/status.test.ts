@@ -144,7 +144,8 @@ describe('the fields of a report', () => {
     const free = { memory: 5, 'hugepages-2Mi': 2 ** 21 };
     const view = { ...knownView, memory: { cells: new Map([[0, { ...state, free }]]) } };
     const kernel = (count: number) => ({
-      ...{ online: CpuSet.parse('0-3'), pages: new Map<string, number>() },
+      online: CpuSet.parse('0-3'),
+      pages: new Map<string, number>(),
       freePages: new Map([['node0/hugepages/hugepages-2048kB', count]]),
     });
     const taken = build({ kubeletConfig: config, view, kernel: kernel(0) });

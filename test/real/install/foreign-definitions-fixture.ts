@@ -52,7 +52,9 @@ const ISSUER = { selfSigned: object({ crlDistributionPoints: texts }), ca: objec
 const RULES = { groups: list(object({ name: text, rules: list(rule) }, ['name'])) };
 
 const kindOf = (group: string, kind: string, properties: object, required?: readonly string[]): ForeignKind => ({
-  ...{ group, version: 'v1', kind },
+  group,
+  version: 'v1',
+  kind,
   schema: { spec: object(properties, required) },
 });
 

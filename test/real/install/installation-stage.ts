@@ -106,7 +106,10 @@ async function apply(plane: ControlPlane, caFile: string): Promise<void> {
 
 async function createNode(plane: ControlPlane, name: string, { spec }: Workload): Promise<void> {
   const amounts = {
-    ...{ cpu: '16', memory: '64Gi', pods: '110', 'devices.kubevirt.io/kvm': '1k' },
+    cpu: '16',
+    memory: '64Gi',
+    pods: '110',
+    'devices.kubevirt.io/kvm': '1k',
     ...(name === WORKER && { 'physnet.plumbline.dev/physnet0': '110' }),
   };
   const labels = { 'kubernetes.io/os': 'linux', ...(name === DPU_WORKER && { 'k8s.ovn.org/dpu-host': '' }) };

@@ -37,7 +37,8 @@ function evictionsOf(clock: ReturnType<typeof useVirtualClock>, { policy = 'evic
   const calls: { path: string; body: object; at: number }[] = [];
   const [events, messages, outcomes]: string[][] = [[], [], []];
   const state = {
-    ...{ active: true, version: '1' },
+    active: true,
+    version: '1',
     started: undefined as string | undefined,
     /** Runs while the API server processes a request. */
     during: (): void => undefined,
