@@ -1,19 +1,20 @@
 import type { Reason } from '../../diagnosis/reasons.ts';
-import type { Area, DoctorFinding, SharedCause } from './checks/finding.ts';
+import { AREAS, type Area, type DoctorFinding, type SharedCause } from './checks/finding.ts';
 
-/** The most severe area first: what stops every VM, then what stops the VMs of a node, then the rest. */
-const ORDER: readonly Area[] = [
-  'preflight',
-  'installed',
-  'certificates',
-  'webhook',
-  'extender',
-  'dpu',
-  'agents',
-  'pods',
-  'kubelet',
-  'networks',
-];
+/** The most severe area is 0: what stops every VM, then what stops the VMs of a node, then the rest. */
+const RANKS: Readonly<Record<Area, number>> = {
+  preflight: 0,
+  installed: 1,
+  certificates: 2,
+  webhook: 3,
+  extender: 4,
+  dpu: 5,
+  agents: 6,
+  pods: 7,
+  kubelet: 8,
+  networks: 9,
+  interference: 10,
+};
 
 /** The cause of another cause, if both are found. */
 const FOLLOWS: Partial<Readonly<Record<SharedCause, SharedCause>>> = { 'webhook-away': 'certificate' };
@@ -47,7 +48,7 @@ export function byCause(findings: readonly DoctorFinding[]): DoctorFinding[] {
 
 function rank({ severity, area, objects }: DoctorFinding): number {
   const many = Math.min(objects?.length ?? 1, 99) / 100;
-  return (severity === 'error' ? 0 : ORDER.length) + ORDER.indexOf(area) - many;
+  return (severity === 'error' ? 0 : AREAS.length) + RANKS[area] - many;
 }
 
 function explains(root: DoctorFinding, finding: DoctorFinding, all: readonly DoctorFinding[]): boolean {

@@ -5,7 +5,7 @@ import { checkAgents } from '../../cli/doctor/checks/agents.ts';
 import { checkCertificates } from '../../cli/doctor/checks/certificates.ts';
 import { checkDpus } from '../../cli/doctor/checks/dpu.ts';
 import { checkExtender } from '../../cli/doctor/checks/extender.ts';
-import { AREAS, type AreaReport, type DoctorFinding } from '../../cli/doctor/checks/finding.ts';
+import { AREAS, type Area, type AreaReport, type DoctorFinding } from '../../cli/doctor/checks/finding.ts';
 import { checkInstalled } from '../../cli/doctor/checks/installed.ts';
 import { checkKubelets } from '../../cli/doctor/checks/kubelet.ts';
 import { checkNetworks } from '../../cli/doctor/checks/networks.ts';
@@ -593,6 +593,18 @@ describe('plumbline doctor', () => {
     const merged = byCause(all);
     assert.equal(merged.map(({ what }) => what).join(), 'there is no secret plumbline-webhook-tls in plumbline-system');
     assert.match(merged[0]?.consequences?.join() ?? '', /launcher.plumbline.dev has no CA bundle.*no replica of/);
+  });
+
+  it('shows the findings of every area, those that stop VMs first', () => {
+    const finding = (area: Area): DoctorFinding => ({
+      area,
+      severity: 'warning',
+      what: area,
+      impact: '',
+      fix: { text: '', commands: [] },
+    });
+    const areas = byCause((['interference', 'networks', 'webhook'] as const).map(finding)).map(({ area }) => area);
+    assert.deepEqual(areas, ['webhook', 'networks', 'interference']);
   });
 
   it('prints the command that lets VMs start while the webhook is down, for every cause', () => {
