@@ -1,4 +1,5 @@
 import { BoundedMap } from '../model/bounded-map.ts';
+import { formatTime } from '../model/lease/timing.ts';
 import type { Logger } from '../runtime/log.ts';
 import { isAlreadyExists, isNotFound, type KubeClient, KubeError } from './client.ts';
 
@@ -31,8 +32,6 @@ export interface EventRecorder {
 const unless = (isExpected: (error: unknown) => boolean) => (error: unknown) => {
   if (!isExpected(error)) throw error;
 };
-
-const timestamp = (time: Date) => `${time.toISOString().slice(0, 19)}Z`;
 
 /** The API server rejects longer messages. */
 const MAX_MESSAGE_CHARACTERS = 1024;
@@ -194,7 +193,7 @@ export class ApiEventRecorder implements EventRecorder {
     const { target, event, last, count } = series;
     const path = `/api/v1/namespaces/${target.namespace ?? 'default'}/events`;
     const message = event.message.slice(0, MAX_MESSAGE_CHARACTERS);
-    const changes = { type: event.type, message, lastTimestamp: timestamp(last), count };
+    const changes = { type: event.type, message, lastTimestamp: formatTime(last.getTime()), count };
     const create = () => client.create(path, { ...this.#newEvent(series), ...changes });
     if (!series.exists) {
       const isNew = await create().then(() => true, unless(isAlreadyExists));
@@ -220,7 +219,7 @@ export class ApiEventRecorder implements EventRecorder {
       source: { component, ...(host === undefined ? {} : { host }) },
       reportingComponent: component,
       reportingInstance: host ?? '',
-      firstTimestamp: timestamp(first),
+      firstTimestamp: formatTime(first.getTime()),
     };
   }
 

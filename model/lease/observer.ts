@@ -1,3 +1,4 @@
+import { formatTime } from './timing.ts';
 /**
  * Detects from a lease whether its holder is alive, without comparing clocks: whether renewTime *changes*, and when
  * this process observed that. The value in the first reading proves nothing: it may be a week old.
@@ -113,7 +114,7 @@ export function renewalsBeyondRestarts(duration: number): number {
 
 /** When the last renewal was observed: an age in an object's text would stay what it was. @param age in seconds */
 export function renewalTime(age: number, nowMilliseconds: number): string {
-  return `${new Date(nowMilliseconds - age * 1000).toISOString().slice(0, 19)}Z`;
+  return formatTime(nowMilliseconds - age * 1000);
 }
 
 /** For an Event or a pod's message. */

@@ -58,6 +58,9 @@ export function parseMicroTime(text: string): bigint | undefined {
   return BigInt(millis) * 1000n + BigInt(fraction.slice(0, 6).padEnd(6, '0'));
 }
 
+/** A Kubernetes Time, in whole seconds, from milliseconds since 1970. @throws RangeError as `formatMicroTime` */
+export const formatTime = (milliseconds: number): string => `${new Date(milliseconds).toISOString().slice(0, 19)}Z`;
+
 /** A Kubernetes MicroTime, from microseconds since 1970. @throws RangeError outside the years that a Date supports */
 export function formatMicroTime(micros: bigint): string {
   const seconds = micros / 1_000_000n - (micros % 1_000_000n < 0n ? 1n : 0n);

@@ -1,5 +1,6 @@
 import { isNotFound } from '../../kube/client.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
+import { formatTime } from '../../model/lease/timing.ts';
 import { wholeOrNone } from '../../model/quantity.ts';
 import { ProblemLog } from '../../runtime/problem-log.ts';
 import { Backoff, monotonicSeconds, secondsUntilTick, sleep } from '../../runtime/time.ts';
@@ -145,7 +146,7 @@ export class Report {
   }
 
   async #publish(content: ReportContent, node: NodeIdentity, signal: AbortSignal): Promise<void> {
-    const now = `${new Date().toISOString().slice(0, 19)}Z`;
+    const now = formatTime(Date.now());
     const built = buildStatus({ ...content, ...node }, this.#store.published, now);
     this.#stale = reasonNotCurrent(content, built !== undefined);
     if (built === undefined) return;

@@ -1,3 +1,4 @@
+import { formatTime } from '../../model/lease/timing.ts';
 import { at, type KubeObject } from '../objects.ts';
 import {
   apiVersionOf,
@@ -9,7 +10,6 @@ import {
 import type { Call } from './call.ts';
 import { CUSTOM_TYPES, definitionName } from './definitions.ts';
 import { unlessNotFound } from './errors.ts';
-import { timestamp } from './preparation.ts';
 import type { Registry } from './registry.ts';
 import type { Store, StoreChange } from './store.ts';
 
@@ -29,7 +29,7 @@ function empty(store: Store, type: ResourceType | undefined): void {
 }
 
 function accepted(definition: KubeObject): KubeObject {
-  const lastTransitionTime = timestamp(Date.now());
+  const lastTransitionTime = formatTime(Date.now());
   const conditions = ['NamesAccepted', 'Established'].map((type) => ({ type, status: 'True', lastTransitionTime }));
   const acceptedNames = at(definition, 'spec', 'names') ?? {};
   const storedVersions = [CUSTOM_TYPES.get(definition.metadata.name)?.version ?? ''];
@@ -43,7 +43,7 @@ function definitionOf(type: ResourceType): KubeObject {
   return {
     apiVersion: apiVersionOf(DEFINITIONS),
     kind: DEFINITIONS.kind,
-    metadata: { name: definitionName(type), creationTimestamp: timestamp(Date.now()) },
+    metadata: { name: definitionName(type), creationTimestamp: formatTime(Date.now()) },
     spec: {
       group,
       names: { kind, listKind: `${kind}List`, plural, singular: kind.toLowerCase(), shortNames: [...type.shortNames] },

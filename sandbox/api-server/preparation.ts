@@ -2,6 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { isFinalPhase } from '../../kube/cluster-view/pods.ts';
 import { resultOrNone } from '../../model/json.ts';
 import { podRequestOf } from '../../model/kubelet/pod-request.ts';
+import { formatTime } from '../../model/lease/timing.ts';
 import { parseQuantity } from '../../model/quantity.ts';
 import {
   type Container,
@@ -16,9 +17,6 @@ import {
 import type { ResourceType } from './built-in-types.ts';
 import type { DeleteOptions } from './call.ts';
 import { assertSame, badRequest, conflict, MODIFIED } from './errors.ts';
-
-/** RFC 3339. @param now milliseconds since 1970 */
-export const timestamp = (now: number): string => `${new Date(now).toISOString().slice(0, 19)}Z`;
 
 const SUFFIX_ALPHABET = 'bcdfghjklmnpqrstvwxz2456789';
 const MAX_BASE_CHARACTERS = 58;
@@ -39,7 +37,7 @@ export function prepareCreate(type: ResourceType, sent: KubeObject): KubeObject 
   for (const field of NOT_SET_BY_CLIENTS) delete metadata[field];
   if (!metadata.name && metadata.generateName) metadata.name = generateName(metadata.generateName);
   metadata.uid = randomUUID();
-  metadata.creationTimestamp = timestamp(Date.now());
+  metadata.creationTimestamp = formatTime(Date.now());
   if (object.spec !== undefined) metadata.generation = 1;
   // A kubelet creates its Node with a status; the status of any other kind is dropped on create.
   if (type.hasStatus && type.kind !== 'Node') delete object.status;
@@ -146,7 +144,7 @@ export function deletionOf(
   if (!hasFinalizers(object) && grace === 0) return 'remove';
   if (metadata.deletionTimestamp !== undefined && (metadata.deletionGracePeriodSeconds ?? 0) <= grace) return 'none';
   const marked = structuredClone(object);
-  marked.metadata.deletionTimestamp = timestamp(Date.now() + grace * 1000);
+  marked.metadata.deletionTimestamp = formatTime(Date.now() + grace * 1000);
   marked.metadata.deletionGracePeriodSeconds = grace;
   return marked;
 }

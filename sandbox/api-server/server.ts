@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { formatTime } from '../../model/lease/timing.ts';
 import { createCertificateAuthority } from '../certificates.ts';
 import type { JsonRecord, KubePod } from '../objects.ts';
 import { createAdmission } from './admission.ts';
@@ -14,7 +15,6 @@ import { ApiError, internal, noSuchPath } from './errors.ts';
 import { handleResource } from './handlers.ts';
 import { createOpenApi, type OpenApi } from './openapi.ts';
 import { forwardPort, refuseUpgrade } from './port-forward.ts';
-import { timestamp } from './preparation.ts';
 import { Registry } from './registry.ts';
 import { type ContainerProcesses, sendJson } from './requests.ts';
 import { discover, findRoute } from './routes.ts';
@@ -187,7 +187,7 @@ function firstNamespace(name: string) {
     metadata: {
       name,
       uid: `00000000-0000-4000-8000-${Buffer.from(name).toString('hex').padEnd(12, '0').slice(0, 12)}`,
-      creationTimestamp: timestamp(Date.now()),
+      creationTimestamp: formatTime(Date.now()),
       labels: { 'kubernetes.io/metadata.name': name },
     },
     status: { phase: 'Active' },

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { isFinalPhase } from '../../kube/cluster-view/pods.ts';
+import { formatTime } from '../../model/lease/timing.ts';
 import {
   at,
   conditionsOf,
@@ -12,7 +13,6 @@ import {
 import { apiVersionOf, MIGRATIONS, VIRTUAL_MACHINE_INSTANCES } from './built-in-types.ts';
 import type { Call, DeleteOptions, Target } from './call.ts';
 import { ApiError, assertSame, badRequest, conflict, unlessNotFound } from './errors.ts';
-import { timestamp } from './preparation.ts';
 import type { Registry } from './registry.ts';
 
 export async function bindPod(registry: Registry, target: Target, body: JsonValue, call: Call): Promise<void> {
@@ -30,7 +30,7 @@ export async function bindPod(registry: Registry, target: Target, body: JsonValu
       throw conflict(target.type, name, `pod ${name} is already assigned to node "${pod.spec.nodeName}"`);
     }
     pod.spec.nodeName = nodeName;
-    setCondition(conditionsOf(pod), { type: 'PodScheduled', status: 'True' }, timestamp(Date.now()));
+    setCondition(conditionsOf(pod), { type: 'PodScheduled', status: 'True' }, formatTime(Date.now()));
     return pod;
   });
 }

@@ -1,5 +1,5 @@
 import type { EventText } from '../../kube/events.ts';
-import { formatMicroTime } from '../../model/lease/timing.ts';
+import { formatMicroTime, formatTime } from '../../model/lease/timing.ts';
 import { NETWORKS_ANNOTATION, type NetworkRef, parseAttachments } from '../../model/networks/attachments.ts';
 import {
   apiVersionOf,
@@ -12,7 +12,6 @@ import {
 } from '../api-server/built-in-types.ts';
 import type { Call, DeleteOptions, User } from '../api-server/call.ts';
 import { ApiError, unlessNotFound } from '../api-server/errors.ts';
-import { timestamp } from '../api-server/preparation.ts';
 import type { ApiServer } from '../api-server/server.ts';
 import { bindPod } from '../api-server/subresources.ts';
 import { at, type JsonValue, type KubeObject, type KubePod, type Meta } from '../objects.ts';
@@ -71,7 +70,7 @@ export function createLocalClient(server: ApiServer, user: User) {
     /** Writes an Event about an object. Events are best effort: it never rejects with an ApiError. */
     async record(component: string, involved: KubeObject, occurrence: EventText) {
       try {
-        await recordEvent(client, component, involved, occurrence, timestamp(Date.now()));
+        await recordEvent(client, component, involved, occurrence, formatTime(Date.now()));
       } catch (error) {
         if (!(error instanceof ApiError)) throw error;
       }

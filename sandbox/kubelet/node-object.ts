@@ -1,6 +1,6 @@
 import type { KubeletState } from '../../model/kubelet/state.ts';
+import { formatTime } from '../../model/lease/timing.ts';
 import { NODES } from '../api-server/built-in-types.ts';
-import { timestamp } from '../api-server/preparation.ts';
 import type { LocalClient } from '../clients/local-client.ts';
 import type { KubeNode } from '../objects.ts';
 import type { EmulatedKubeletSettings } from './managers.ts';
@@ -69,7 +69,7 @@ function nodeObjectOf(facts: KubeletFacts, pools: KubeletState['pools'], now: st
 
 /** Creates or updates the Node. Devices without a registered plugin are not allocatable. */
 export async function publishNode(client: LocalClient, facts: KubeletFacts, pools: KubeletState['pools']) {
-  const desired = nodeObjectOf(facts, pools, timestamp(Date.now()));
+  const desired = nodeObjectOf(facts, pools, formatTime(Date.now()));
   const present = client.get(NODES, undefined, facts.name);
   if (!present) return void (await client.create(NODES, desired));
   await client.edit(NODES, present, (draft) => {

@@ -2,9 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { status } from '@grpc/grpc-js';
 import type { EventText } from '../../kube/events.ts';
 import { KubeletApiError } from '../../kube/kubelet-api/transport.ts';
+import { formatTime } from '../../model/lease/timing.ts';
 import { PODS } from '../api-server/built-in-types.ts';
 import { ApiError, unlessNotFound } from '../api-server/errors.ts';
-import { timestamp } from '../api-server/preparation.ts';
 import { type LocalClient, undefinedNetwork } from '../clients/local-client.ts';
 import type { KubePod } from '../objects.ts';
 import {
@@ -51,7 +51,7 @@ function networkFault(client: LocalClient, pod: KubePod): Obstacle | undefined {
 
 export function createPodWorker(deps: PodWorkerDeps) {
   const { client, retrySeconds, preStart, containers, isReady, devicesOf } = deps;
-  const time = () => timestamp(Date.now());
+  const time = () => formatTime(Date.now());
   const recordEvent = (pod: KubePod, occurrence: EventText) => client.record('kubelet', pod, occurrence);
 
   const setStatus = async (pod: KubePod, change: (draft: KubePod) => void) => {

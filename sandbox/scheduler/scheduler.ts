@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { isFinalPhase } from '../../kube/cluster-view/pods.ts';
+import { formatTime } from '../../model/lease/timing.ts';
 import { groupBy } from '../../model/lists.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
 import { NAMESPACES, NODES, PODS } from '../api-server/built-in-types.ts';
 import { unlessNotFound } from '../api-server/errors.ts';
-import { timestamp } from '../api-server/preparation.ts';
 import { type LocalChange, type LocalClient, RenewedLease, type RenewedLeaseOptions } from '../clients/local-client.ts';
 import { conditionsOf, type KubeNode, type KubePod, setCondition } from '../objects.ts';
 import { plus, podRequests } from '../pod-requests.ts';
@@ -152,7 +152,7 @@ export class Scheduler {
   /** Why a pod waits, in a condition and an Event. */
   async #report(pod: KubePod, reason: 'Unschedulable' | 'SchedulerError', message: string): Promise<void> {
     const condition = { type: 'PodScheduled', status: 'False', reason, message };
-    const change = (draft: KubePod) => setCondition(conditionsOf(draft), condition, timestamp(Date.now()));
+    const change = (draft: KubePod) => setCondition(conditionsOf(draft), condition, formatTime(Date.now()));
     await this.#client.edit(PODS, pod, change, 'status').catch(unlessNotFound);
     await this.#client.record(COMPONENT, pod, { type: 'Warning', reason: 'FailedScheduling', message });
   }

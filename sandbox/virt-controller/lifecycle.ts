@@ -1,9 +1,9 @@
 import { isFinalPhase } from '../../kube/cluster-view/pods.ts';
 import { MIGRATION_LABEL } from '../../model/launcher/recognize.ts';
+import { formatTime } from '../../model/lease/timing.ts';
 import type { WorkQueue } from '../../runtime/work-queue.ts';
 import { PODS, type ResourceType, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES } from '../api-server/built-in-types.ts';
 import { unlessNotFound } from '../api-server/errors.ts';
-import { timestamp } from '../api-server/preparation.ts';
 import type { LocalClient } from '../clients/local-client.ts';
 import {
   at,
@@ -89,7 +89,7 @@ function startFailureOf(machine: KubeObject, vmi: KubeVmi | undefined): StartFai
   if (!isFinalPhase(vmi.status?.phase) || recorded?.lastFailedVMIUID === uid) return recorded;
   const consecutiveFailCount = (recorded?.consecutiveFailCount ?? 0) + 1;
   const retryAt = Date.now() + startPauseSeconds(consecutiveFailCount) * 1000;
-  return { consecutiveFailCount, lastFailedVMIUID: uid, retryAfterTimestamp: timestamp(retryAt) };
+  return { consecutiveFailCount, lastFailedVMIUID: uid, retryAfterTimestamp: formatTime(retryAt) };
 }
 
 /** The template with the template's labels and annotations, and none of the machine's own. */
@@ -156,7 +156,7 @@ function migratability(vmi: KubeVmi): ObjectCondition {
  * only a migration changes its node.
  */
 export function instanceStatusOf(vmi: KubeVmi, phase: string, guest: KubePod | undefined, pods: readonly KubePod[]) {
-  const time = timestamp(Date.now());
+  const time = formatTime(Date.now());
   const status: NonNullable<KubeVmi['status']> = { ...vmi.status, phase };
   const begins = phase === 'Running' && vmi.status?.phase !== 'Running';
   if (begins && guest?.spec.nodeName) status.nodeName = guest.spec.nodeName;

@@ -1,10 +1,10 @@
 import { isFinalPhase } from '../../kube/cluster-view/pods.ts';
 import { MIGRATION_LABEL } from '../../model/launcher/recognize.ts';
+import { formatTime } from '../../model/lease/timing.ts';
 import type { WorkQueue } from '../../runtime/work-queue.ts';
 import { apiVersionOf, MIGRATIONS, PODS, VIRTUAL_MACHINE_INSTANCES } from '../api-server/built-in-types.ts';
 import { ApiError, unlessNotFound } from '../api-server/errors.ts';
 import { isActive, MIGRATION_FINALIZER } from '../api-server/migrations.ts';
-import { timestamp } from '../api-server/preparation.ts';
 import type { LocalClient } from '../clients/local-client.ts';
 import type { KubeMigration, KubePod, KubeVmi, Meta, MigrationPhase } from '../objects.ts';
 import { renderMigrationTarget } from './launcher-pod.ts';
@@ -45,7 +45,7 @@ interface Parts {
   readonly target: KubePod | undefined;
 }
 
-const now = () => timestamp(Date.now());
+const now = () => formatTime(Date.now());
 const secondsSince = (time: string | undefined) => (Date.now() - Date.parse(time ?? '')) / 1000;
 
 /**

@@ -1,9 +1,9 @@
 import { isFinalPhase } from '../../kube/cluster-view/pods.ts';
+import { formatTime } from '../../model/lease/timing.ts';
 import { refText } from '../../model/networks/attachments.ts';
 import { WorkQueue } from '../../runtime/work-queue.ts';
 import { PODS, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES } from '../api-server/built-in-types.ts';
 import { ApiError, unlessNotFound } from '../api-server/errors.ts';
-import { timestamp } from '../api-server/preparation.ts';
 import { type LocalClient, undefinedNetwork } from '../clients/local-client.ts';
 import { conditionsOf, hasCondition, type KubePod, type KubeVmi, setCondition } from '../objects.ts';
 import { renderLauncherPod } from './launcher-pod.ts';
@@ -146,14 +146,14 @@ async function createLauncher(client: LocalClient, vmi: KubeVmi): Promise<KubePo
 async function markFailed(client: LocalClient, vmi: KubeVmi, message: string): Promise<undefined> {
   const failed = { type: 'Synchronized', status: 'False', reason: 'FailedCreate', message };
   await client.edit(VIRTUAL_MACHINE_INSTANCES, vmi, (draft) => {
-    setCondition(conditionsOf(draft), failed, timestamp(Date.now()));
+    setCondition(conditionsOf(draft), failed, formatTime(Date.now()));
   });
 }
 
 async function unpause(client: LocalClient, pod: KubePod): Promise<void> {
   if (hasCondition(pod, UNPAUSED, 'True')) return;
   const change = (draft: KubePod) => {
-    setCondition(conditionsOf(draft), { type: UNPAUSED, status: 'True', reason: 'NotPaused' }, timestamp(Date.now()));
+    setCondition(conditionsOf(draft), { type: UNPAUSED, status: 'True', reason: 'NotPaused' }, formatTime(Date.now()));
   };
   await client.edit(PODS, pod, change, 'status').catch(unlessNotFound);
 }

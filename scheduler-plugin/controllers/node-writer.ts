@@ -1,5 +1,6 @@
 import { isNotFound, KubeError } from '../../kube/client.ts';
 import type { LeaseState } from '../../model/lease/observer.ts';
+import { formatTime } from '../../model/lease/timing.ts';
 import {
   AGENT_LEASE_PREFIX,
   AGENT_READY_CONDITION,
@@ -170,6 +171,6 @@ function missingLabels(node: ClusterNode | undefined, { threadsPerCore, fullPcpu
 }
 
 function conditionOf(type: string, status: string) {
-  const time = `${new Date().toISOString().slice(0, 19)}Z`;
+  const time = formatTime(Date.now());
   return { type, status, lastHeartbeatTime: time, lastTransitionTime: time };
 }

@@ -1,10 +1,10 @@
 import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type KubeClient, KubeError } from '../../kube/client.ts';
+import { formatTime } from '../../model/lease/timing.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { apiVersionOf, collectionOf, PODS, type ResourceType } from '../../sandbox/api-server/built-in-types.ts';
 import { ApiError } from '../../sandbox/api-server/errors.ts';
-import { timestamp } from '../../sandbox/api-server/preparation.ts';
 import type { LocalClient } from '../../sandbox/clients/local-client.ts';
 import { recordEvent } from '../../sandbox/clients/local-client.ts';
 import { type KubeObject, sameJson } from '../../sandbox/objects.ts';
@@ -135,7 +135,7 @@ export function createRemoteClient({ client, types, log }: RemoteClientOptions):
     },
     async record(component, involved, occurrence) {
       try {
-        await recordEvent(remote, component, involved, occurrence, timestamp(Date.now()));
+        await recordEvent(remote, component, involved, occurrence, formatTime(Date.now()));
       } catch (error) {
         if (!(error instanceof ApiError)) throw error;
       }
