@@ -1,3 +1,4 @@
+import { BoundedMap } from '../bounded-map.ts';
 import {
   isLater,
   type Place,
@@ -33,6 +34,9 @@ interface BoundPod {
   missingSince: number | undefined;
   deletedSince: number | undefined;
 }
+/** Of pods that have ended. A filter call about one is at most seconds late. */
+const MAX_ENDED_PODS = 5000;
+
 const NEWLY_BOUND = { isSettled: false, graceSeconds: undefined, missingSince: undefined, deletedSince: undefined };
 
 /**
@@ -59,6 +63,8 @@ export class Reservations<P> {
   readonly #assumed = new Map<string, readonly Reservation<P>[]>();
   /** Pods that the API server reports as bound and not ended. */
   readonly #bound = new Map<string, BoundPod>();
+  /** Uids of the pods that ended last: kube-scheduler may still ask about one, and nothing would end its reservation. */
+  readonly #ended = new BoundedMap<string, true>(MAX_ENDED_PODS);
   /** The id of the last reservation of a pod that was bound to the node without one, while others are in flight there. */
   readonly #unexpected = new Map<string, number>();
   #nominatesChoice = false;
@@ -109,8 +115,9 @@ export class Reservations<P> {
 
   /** The scheduler may bind the pod to these nodes only. It replaces an earlier reservation. */
   reserve({ uid, ...made }: NewReservation<P>): void {
-    // The scheduler's cache is outdated: no decision about a pod that already has a node can take effect.
+    // The scheduler's cache is outdated: no decision about a pod that already has a node, or is gone, can take effect.
     if (this.#reservations.get(uid)?.kind === 'bound' || this.#bound.get(uid)?.isSettled) return;
+    if (this.#ended.has(uid)) return;
     this.withdraw(uid);
     if (made.places.size === 0) return;
     this.#open({ uid, kind: 'tentative', ...made });
@@ -227,6 +234,7 @@ export class Reservations<P> {
     const reservation = this.#reservations.get(uid);
     if (reservation) this.#end(reservation, end);
     this.#bound.delete(uid);
+    this.#ended.set(uid, true);
   }
 
   #open(reservation: Omit<Reservation<P>, 'id'>): void {

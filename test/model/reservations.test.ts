@@ -114,10 +114,16 @@ const CASES: readonly (readonly [what: string, acts: readonly Act[], nodes: stri
     'shown',
   ],
   [
-    'a pod that its node has shown gets no promise until it is gone',
+    'a pod that its node has shown gets no promise, also when it has ended',
     [bound('n1'), reportShows('n1'), promise('n2'), ended, promise('n3')],
-    'n3',
+    '',
     'shown',
+  ],
+  [
+    'a deleted pod gets no promise from a filter call that is late',
+    [promise('n1'), ({ reservations }) => reservations.deleted('a'), promise('n2')],
+    '',
+    'deleted',
   ],
 ];
 describe('the state machine of reservations', () => {

@@ -70,9 +70,9 @@ describe('pod notifications to the controllers', () => {
   });
 
   it('the initial list reports no rejections: a pod that was refused earlier does not count', () => {
-    const { state, notified, filter } = extenderOf();
     const refused = viewOf(onNode(pod, 'n1'), { phase: 'Failed', reason: 'SMTAlignmentError' });
     const rejectionsOf = (synced: boolean) => {
+      const { state, notified, filter } = extenderOf();
       filter(pod);
       notified.length = 0;
       state.podChanged(undefined, refused, synced);
