@@ -73,10 +73,12 @@ export function certificatesOf(pem: string): X509Certificate[] {
 const textOf = ({ cert, ca }: SecureContextOptions) => `${cert}${ca ?? ''}`;
 
 const CHECK_INTERVAL_MILLISECONDS = 1000;
+/** Milliseconds between two readings without a change: the reading after a change may have failed. */
+const READ_INTERVAL_MILLISECONDS = 60_000;
 
 /**
  * The certificate that a server presents: the newest pair of its files that fits together. Owner: who writes the files.
- * Age: they are checked every second. End: `stop`.
+ * Age: they are checked every second, and read once a minute. End: `stop`.
  *
  * It checks the files instead of watching their directories: cert-manager's Secrets change by renaming a symbolic link,
  * and some file systems report no changes.
@@ -86,6 +88,7 @@ export class ServingCertificate {
   readonly #log: Logger;
   #loaded = '';
   #reloadIfChanged: () => void = () => undefined;
+  #timer: NodeJS.Timeout | undefined;
 
   constructor(files: CertificateFiles, log: Logger) {
     this.files = files;
@@ -105,11 +108,13 @@ export class ServingCertificate {
     this.#reloadIfChanged = () => void this.#reload(onChange);
     const options = { interval: CHECK_INTERVAL_MILLISECONDS, persistent: false };
     for (const path of this.#paths) watchFile(path, options, this.#reloadIfChanged);
+    this.#timer = setInterval(this.#reloadIfChanged, READ_INTERVAL_MILLISECONDS).unref();
     // For a change between `load` and here.
     this.#reloadIfChanged();
   }
 
   stop(): void {
+    clearInterval(this.#timer);
     for (const path of this.#paths) unwatchFile(path, this.#reloadIfChanged);
   }
 

@@ -40,12 +40,14 @@ export class WorkQueue<V> {
 
   /** @param value replaces that of the key's last addition, if its work has not begun */
   add(key: string, value: V): void {
+    if (this.#isStopped) return;
     this.#queue.set(key.split('/', 1)[0] ?? '', key, { key, value });
     queueMicrotask(() => this.#next());
   }
 
   /** Replaces an earlier wait for the key. */
   addAfter(key: string, value: V, milliseconds: number): void {
+    if (this.#isStopped) return;
     clearTimeout(this.#timers.get(key));
     const timer = setTimeout(() => {
       this.#timers.delete(key);

@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
+import { unwatchFile } from 'node:fs';
 import { request as tlsRequest } from 'node:https';
 import { join } from 'node:path';
-import { hasAllowedName, parseNames } from '../../runtime/certificate.ts';
+import { mock } from 'node:test';
+import { hasAllowedName, parseNames, ServingCertificate } from '../../runtime/certificate.ts';
 import { HttpServer } from '../../runtime/http-server.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
+import { eventually } from '../support/eventually.ts';
 import { tempDirectories, writeTree } from '../support/files.ts';
 import { silent } from '../support/logger.ts';
 
@@ -60,5 +63,37 @@ describe('client names', () => {
     assert.equal(of('x', 'DNS:"a, DNS:kube-apiserver"'), false);
     assert.equal(of('x', 'IP Address:kube-apiserver'), false);
     assert.equal(of(undefined), false);
+  });
+});
+
+describe('a serving certificate', () => {
+  const temp = tempDirectories();
+  afterEach(() => mock.timers.reset());
+
+  it('is read once a minute also without a change: the reading after a change may have failed', async () => {
+    const folder = temp();
+    const authority = createCertificateAuthority('test');
+    const write = () => {
+      const { cert, key } = authority.issue(['127.0.0.1']);
+      writeTree(folder, { 'tls.crt': cert, 'tls.key': key });
+      return cert;
+    };
+    write();
+    const [certFile, keyFile] = [join(folder, 'tls.crt'), join(folder, 'tls.key')];
+    mock.timers.enable({ apis: ['setInterval'] });
+    const certificate = new ServingCertificate({ certFile, keyFile }, silent);
+    await certificate.load();
+    let served = '';
+    const isServed = (cert: string) => eventually(() => served === cert, 'the renewed certificate is served');
+    const second = write();
+    certificate.watch(async ({ cert }) => {
+      served = String(cert);
+    });
+    for (const file of [certFile, keyFile]) unwatchFile(file);
+    await isServed(second);
+    const third = write();
+    mock.timers.tick(60_000);
+    await isServed(third);
+    certificate.stop();
   });
 });

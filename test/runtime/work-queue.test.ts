@@ -107,6 +107,7 @@ describe('work by key', () => {
     await turns();
     assert.equal(isStopped, false);
     await end('a', 'retry');
+    assert.equal(queue.isBusy('a'), false, 'no timer is left');
     await pass(60);
     assert.deepEqual([begun, isStopped], [['a'], true]);
   });
