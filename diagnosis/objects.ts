@@ -130,7 +130,8 @@ export const explainedVm = z.object({
   spec: z.object({
     running: z.boolean().nullish(),
     runStrategy: z.string().nullish(),
-    template: z.object({ metadata: orUndefined(objectMeta) }).nullish(),
+    /** The API server does not check its metadata: what is not needed is not read, and cannot hide the VM. */
+    template: z.object({ metadata: z.object({ annotations: texts.optional() }).nullish() }).nullish(),
   }),
   status: orUndefined(
     z.object({

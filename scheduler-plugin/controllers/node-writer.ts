@@ -50,6 +50,8 @@ export class NodeWriter {
   readonly #queue: WorkQueue<string>;
   /** The status that was written and the one before it, by node, until the watch shows any other than that one. */
   readonly #written = new Map<string, { readonly status: string; readonly before: string | undefined }>();
+  /** Whether a Node was skipped: a replica whose Lease is renewed late is active again without a change of the leader. */
+  #hasSkipped = false;
 
   constructor(options: NodeWriterOptions) {
     this.#options = options;
@@ -67,6 +69,7 @@ export class NodeWriter {
   }
 
   requeueAll(): void {
+    this.#hasSkipped = false;
     for (const node of this.#options.nodes.keys()) this.requeue(node);
   }
 
@@ -90,7 +93,11 @@ export class NodeWriter {
   }
 
   async #tryReconcile(node: string): Promise<WorkResult> {
-    if (!this.#options.active()) return 'nothing';
+    if (!this.#options.active()) {
+      this.#hasSkipped = true;
+      return 'nothing';
+    }
+    if (this.#hasSkipped) this.requeueAll();
     try {
       await this.#reconcile(node);
       this.#problems.recovered();

@@ -25,6 +25,7 @@ const falseCondition = (type: string, reason: string, message: string) => {
 
 const TOPOLOGIES = '/apis/plumbline.dev/v1alpha1/nodetopologies';
 const WEBHOOKS = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations';
+const MACHINES = '/apis/kubevirt.io/v1/virtualmachines';
 const OFF = 'switched off: there is no RoleBinding plumbline-webhook-required in plumbline-system';
 const ours = (webhook: object) => ({
   metadata: { name: 'plumbline-webhook' },
@@ -179,11 +180,19 @@ describe('plumbline status', () => {
     });
     const full = objectsIn('the node is full');
     const machines = [machine('fw', {}, 60), machine('z-new', {}, 10), machine('y-old', {}, 20)];
-    const status = await statusOf({ ...full, '/apis/kubevirt.io/v1/virtualmachines': machines });
+    const status = await statusOf({ ...full, [MACHINES]: machines });
     const order = status.waiting.map(({ name, verdict }) => `${name} ${verdict}`);
     assert.deepEqual(order, ['y-old broken', 'z-new broken', 'fw waiting']);
     const lines = statusLines(status, undefined, { color: false, width: 80 });
     assert.equal(lines.at(-1), 'plumbline explain vm/y-old -n tenants shows what would help');
+  });
+
+  it('shows a VM whose template has metadata that cannot be read, such as a CPU mask that is too long', async () => {
+    const metadata = { name: null, annotations: { 'plumbline.dev/cpu-mask': '0:'.repeat(10_000) } };
+    const spec = { runStrategy: 'Always', template: { metadata, spec: {} } };
+    const machine = { metadata: { name: 'long', namespace: 'tenants' }, spec };
+    const { waiting } = await statusOf({ ...objectsIn('the node is full'), [MACHINES]: [machine] });
+    assert.ok(waiting.some(({ name }) => name === 'long'));
   });
 
   it('names the namespace only if it shows all of them, and cuts lines to the screen', async () => {

@@ -28,14 +28,14 @@ describe('the node writer of the extender', () => {
     verdict = { ready: true, state: 'alive', age: 3.4 },
     released = false,
     restart = null,
-    active = true,
+    active = () => true,
     refuse = () => undefined,
   }: {
     readonly facts?: Partial<WrittenFacts>;
     readonly verdict?: DpuVerdict;
     readonly released?: boolean;
     readonly restart?: ReturnType<DpuRestarts['conditionOf']> | 'unknown';
-    readonly active?: boolean;
+    readonly active?: () => boolean;
     readonly refuse?: (call: number) => Error | undefined;
   }) => {
     const patches: Patch[] = [];
@@ -59,7 +59,7 @@ describe('the node writer of the extender', () => {
     const restarts = { conditionOf: () => (restart === 'unknown' ? undefined : restart) };
     const announced: string[] = [];
     const announce = (node: string, isReady: boolean) => void announced.push(`${node} ${isReady}`);
-    writer = new NodeWriter({ client, fleet, nodes, dpuHealth, restarts, active: () => active, announce, log });
+    writer = new NodeWriter({ client, fleet, nodes, dpuHealth, restarts, active, announce, log });
     return { patches, logger, fleet, announced };
   };
   const clock = useVirtualClock();
@@ -173,12 +173,28 @@ describe('the node writer of the extender', () => {
 
   it('writes nothing while the replica is not active, and no labels from a quarantined report', async () => {
     const facts = { threadsPerCore: undefined };
-    assert.deepEqual(await written({ facts, active: false }), []);
+    assert.deepEqual(await written({ facts, active: () => false }), []);
     const { patches, fleet } = stage({ facts });
     fleet.set('n1', 'quarantined', true);
     writer.requeue('n1');
     await turns();
     assert.deepEqual(patches, []);
+  });
+
+  it('writes what changed, and what was to be retried, while the replica was not active for a moment', async () => {
+    let active = false;
+    const facts = { threadsPerCore: undefined };
+    const { patches } = stage({ facts, active: () => active, refuse: (call) => (call === 1 ? REFUSED : undefined) });
+    writer.requeue('n1');
+    for (const count of [1, 2]) {
+      await clock.pass(2);
+      active = true;
+      // It has no report, and gets no labels.
+      writer.requeue('n2');
+      await turns();
+      assert.equal(patches.length, count);
+      active = false;
+    }
   });
 
   it('reports a failed write, but not for a deleted node', async () => {

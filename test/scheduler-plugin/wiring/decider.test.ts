@@ -65,8 +65,8 @@ describe('the parts of the extender together', () => {
     await api.stop();
   });
 
-  const start = async () => {
-    const config = parseSchedulerPluginConfig([]);
+  const start = async (...flags: string[]) => {
+    const config = parseSchedulerPluginConfig(flags);
     const reader = new NeedsReader(config.dpuScope, config.dpuExempt);
     const { client } = api;
     const { dpuLeaseNamespace } = config;
@@ -127,6 +127,22 @@ describe('the parts of the extender together', () => {
   const fits = (name: string) => decider.verdicts.wouldFit(decider.extender.needsOf(podOf('4')), name);
   const count = async (counter: { get(): Promise<{ values: { value: number; labels: object }[] }> }) =>
     (await counter.get()).values.map(({ value, labels }) => [...Object.values(labels), value].join(' '));
+
+  it('with --dpu-lease observe, a DPU is alive after five renewals in a row', async () => {
+    await addNode('n1', { [DPU_HOST_LABEL]: '' });
+    await api.client.create(LEASES, lease('n1', '2026-11-01T10:00:00.000000Z'));
+    await start('--dpu-lease', 'observe');
+    for (let renewal = 1; renewal <= 5; renewal++) {
+      assert.equal(fits('n1'), false, `after ${renewal - 1}`);
+      clock.now += 5;
+      const { spec } = lease('n1', `2026-11-01T10:00:0${renewal}.000000Z`);
+      await api.client.patch(`${LEASES}/ovn-dpu-n1`, MERGE, { spec });
+      // Another object of the same watch, so that the renewal has arrived.
+      await api.client.create(LEASES, lease(`after-${renewal}`, '2026-11-01T10:00:00.000000Z'));
+      await eventually(() => cluster.state.fleet.get(`after-${renewal}`) !== undefined, 'the renewal');
+    }
+    assert.equal(fits('n1'), true);
+  });
 
   it('the VMs with masks are counted, and a VM whose vCPUs are pinned is resumed and counted', async () => {
     await addNode('n1');
