@@ -81,7 +81,9 @@ export async function readConfigz({ endpoint, certificates, token }: ConfigzOpti
     return kubeletConfigOf(`https://${endpoint}/configz`, { ...kubeletconfig, kind: 'KubeletConfiguration' });
   } catch (error) {
     if (error instanceof PlumblineError) throw error;
-    throw new ConfigzError(endpoint, cut((error as Error).message, MAX_REASON_CHARACTERS), { cause: error });
+    // A body that is cut off has an error of its own, which is not the reason.
+    const cause = socket.errored ?? (error as Error);
+    throw new ConfigzError(endpoint, cut(cause.message, MAX_REASON_CHARACTERS), { cause });
   } finally {
     socket.destroy();
   }

@@ -11,6 +11,7 @@ import {
 } from '../../../node-agent/host/kubelet-config.ts';
 import { KubeletConfigReader } from '../../../node-agent/host/kubelet-config-reader.ts';
 import { readConfigz, servingOf } from '../../../node-agent/host/kubelet-configz.ts';
+import { sleep } from '../../../runtime/time.ts';
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { eventually, recordingLogger, tempDirectories, writeTree } from '../support.ts';
 
@@ -104,12 +105,14 @@ describe('the configuration of a running kubelet', () => {
   let kubeletDir: string;
   let endpoint: string;
   let requests: (string | undefined)[];
-  let answer: { status: number; body: string };
+  let answer: { status: number; body: string; ends: boolean };
 
   before(async () => {
     server = createServer({ cert: serving.cert, key: serving.key }, (request, response) => {
       requests.push(request.headers.authorization);
-      if (answer.status > 0) response.writeHead(answer.status).end(answer.body);
+      if (answer.status === 0) return;
+      response.writeHead(answer.status).write(answer.body);
+      if (answer.ends) response.end();
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     endpoint = `127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -120,7 +123,7 @@ describe('the configuration of a running kubelet', () => {
     kubeletDir = temp();
     requests = [];
     const kubeletconfig = { cpuManagerPolicy: 'static', maxPods: 250, reservedSystemCPUs: '0-1' };
-    answer = { status: 200, body: JSON.stringify({ kubeletconfig }) };
+    answer = { status: 200, body: JSON.stringify({ kubeletconfig }), ends: true };
   });
   const certificates = () => servingOf({}, join(kubeletDir, 'pki')).certificates;
   const read = () => readConfigz({ endpoint, certificates: certificates(), token: 'secret' });
@@ -143,29 +146,36 @@ describe('the configuration of a running kubelet', () => {
     assert.deepEqual(requests, []);
   });
 
-  it('stops waiting for a silent server after three seconds', async () => {
-    writeTree(kubeletDir, { 'pki/kubelet.crt': serving.cert });
-    const deadline = new AbortController();
-    const limits: number[] = [];
-    mock.method(AbortSignal, 'timeout', (milliseconds: number) => {
-      limits.push(milliseconds);
-      return deadline.signal;
+  for (const [label, status] of [
+    ['is silent', 0],
+    ['stops in its answer', 200],
+  ] as const) {
+    it(`stops waiting for a server that ${label} after three seconds`, async () => {
+      writeTree(kubeletDir, { 'pki/kubelet.crt': serving.cert });
+      const deadline = new AbortController();
+      const limits: number[] = [];
+      mock.method(AbortSignal, 'timeout', (milliseconds: number) => {
+        limits.push(milliseconds);
+        return deadline.signal;
+      });
+      answer = { status, body: '{', ends: false };
+      const failed = refused(/: no answer in 3 s$/);
+      await eventually(() => requests.length === 1, 'it is asked');
+      // Its answer has arrived.
+      await sleep(0.1);
+      deadline.abort();
+      await failed;
+      assert.deepEqual(limits, [3000]);
     });
-    answer = { status: 0, body: '' };
-    const failed = refused(/: no answer in 3 s$/);
-    await eventually(() => requests.length === 1, 'it is asked');
-    deadline.abort();
-    await failed;
-    assert.deepEqual(limits, [3000]);
-  });
+  }
 
   it('reports a denied request, an invalid answer and a missing server', async () => {
     writeTree(kubeletDir, { 'pki/kubelet.crt': serving.cert });
-    answer = { status: 403, body: 'Forbidden' };
+    answer = { ...answer, status: 403 };
     await refused(/answered 403/);
-    answer = { status: 200, body: '<html>' };
+    answer = { ...answer, status: 200, body: '<html>' };
     await refused(/configz/);
-    answer = { status: 200, body: JSON.stringify({ x: 'x'.repeat(8 * 1024 * 1024) }) };
+    answer.body = JSON.stringify({ x: 'x'.repeat(8 * 1024 * 1024) });
     await refused(/the answer is too long/);
     const closed = { endpoint: '127.0.0.1:1', certificates: certificates(), token: 't' };
     await assert.rejects(readConfigz(closed), /ECONNREFUSED/);
