@@ -34,7 +34,7 @@ export class DevicePlugin {
   readonly #deps: DevicePluginDeps;
   readonly #directory: string;
   readonly #kubeletSocket: string;
-  readonly #absence: ProblemLog<AgentMessages>;
+  readonly #problems: ProblemLog<AgentMessages>;
   readonly #changes = new ChangeSignal();
   #desired: readonly AdvertisedResource[] = [];
   /** By resource. */
@@ -50,7 +50,7 @@ export class DevicePlugin {
     this.#deps = deps;
     this.#directory = join(deps.kubeletDir, PLUGIN_DIRECTORY);
     this.#kubeletSocket = join(this.#directory, KUBELET_SOCKET);
-    this.#absence = new ProblemLog(deps.log);
+    this.#problems = new ProblemLog(deps.log);
   }
 
   /** Replaces the advertised resources; allocated devices stay allocated. */
@@ -60,14 +60,17 @@ export class DevicePlugin {
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const { log } = this.#deps;
     const onChange = () => {
       this.#checkSockets();
       this.#changes.set();
     };
-    watchDirectory({ path: this.#directory, signal, onChange, log });
+    watchDirectory({ path: this.#directory, signal, onChange, log: this.#deps.log });
     await repeat(signal, () => this.#reconcile(signal), {
-      problems: new ProblemLog(log),
+      problems: {
+        failed: (error, warning) => this.#problems.failed(error, warning),
+        // Without a kubelet, nothing is registered.
+        recovered: () => this.#served !== '' && this.#problems.recovered(),
+      },
       warning: 'registering the device plugin failed; retrying',
       pauses: new Backoff({ first: 0.2, most: 4 }),
       changes: this.#changes,
@@ -80,10 +83,9 @@ export class DevicePlugin {
     if (generation !== this.#served) await this.#stop();
     this.#served = generation;
     if (generation === '') {
-      this.#absence.failed(`${this.#kubeletSocket} does not exist`, 'waiting for the kubelet');
+      this.#problems.failed(`${this.#kubeletSocket} does not exist`, 'waiting for the kubelet');
       return;
     }
-    this.#absence.recovered();
     try {
       await this.#stopDisconnected(signal);
       await this.#serve(signal);

@@ -51,7 +51,7 @@ export async function keepRunning(duty: Duty, log: AgentLogger, observer: DutyOb
 
 interface Rounds {
   /** What it logs about failed rounds, and the message. */
-  readonly problems: ProblemLog<AgentMessages>;
+  readonly problems: Pick<ProblemLog<AgentMessages>, 'failed' | 'recovered'>;
   readonly warning: Parameters<ProblemLog<AgentMessages>['failed']>[1];
   /** The pauses after failed rounds, in seconds. */
   readonly pauses?: Pick<Backoff, 'next' | 'reset'>;

@@ -228,6 +228,9 @@ describe('device plugin over time', () => {
     assert.ok(logged.said('registering the device plugin failed; retrying'));
     server.close();
     rmSync(socket, { force: true });
+    const isAbsent = () => /does not exist/.test(String(logged.lines.at(-1)?.['reason']));
+    await eventually(isAbsent, 'it waits for the kubelet, which is no recovery');
+    assert.equal(logged.said('recovered'), false);
     await kubelet.start();
     await registered();
     await eventually(() => logged.said('recovered'), 'recovered');
