@@ -73,6 +73,8 @@ export function certificatesOf(pem: string): X509Certificate[] {
 const textOf = ({ cert, ca }: SecureContextOptions) => `${cert}${ca ?? ''}`;
 
 const CHECK_INTERVAL_MILLISECONDS = 1000;
+/** Milliseconds from a change to its reading: the files change one after the other, and are read once. */
+const DEBOUNCE_MILLISECONDS = 100;
 /** Milliseconds between two readings without a change: the reading after a change may have failed. */
 const READ_INTERVAL_MILLISECONDS = 60_000;
 
@@ -87,7 +89,8 @@ export class ServingCertificate {
   readonly files: CertificateFiles;
   readonly #log: Logger;
   #loaded = '';
-  #reloadIfChanged: () => void = () => undefined;
+  #reloadSoon: () => void = () => undefined;
+  #interval: NodeJS.Timeout | undefined;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(files: CertificateFiles, log: Logger) {
@@ -105,17 +108,21 @@ export class ServingCertificate {
 
   /** @param onChange takes each new pair */
   watch(onChange: (context: SecureContextOptions) => Promise<void>): void {
-    this.#reloadIfChanged = () => void this.#reload(onChange);
+    this.#reloadSoon = () => {
+      clearTimeout(this.#timer);
+      this.#timer = setTimeout(() => void this.#reload(onChange), DEBOUNCE_MILLISECONDS).unref();
+    };
     const options = { interval: CHECK_INTERVAL_MILLISECONDS, persistent: false };
-    for (const path of this.#paths) watchFile(path, options, this.#reloadIfChanged);
-    this.#timer = setInterval(this.#reloadIfChanged, READ_INTERVAL_MILLISECONDS).unref();
+    for (const path of this.#paths) watchFile(path, options, this.#reloadSoon);
+    this.#interval = setInterval(this.#reloadSoon, READ_INTERVAL_MILLISECONDS).unref();
     // For a change between `load` and here.
-    this.#reloadIfChanged();
+    this.#reloadSoon();
   }
 
   stop(): void {
-    clearInterval(this.#timer);
-    for (const path of this.#paths) unwatchFile(path, this.#reloadIfChanged);
+    clearInterval(this.#interval);
+    clearTimeout(this.#timer);
+    for (const path of this.#paths) unwatchFile(path, this.#reloadSoon);
   }
 
   get #paths(): string[] {

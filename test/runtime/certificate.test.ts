@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { unwatchFile } from 'node:fs';
 import { request as tlsRequest } from 'node:https';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { mock } from 'node:test';
 import { hasAllowedName, parseNames, ServingCertificate } from '../../runtime/certificate.ts';
 import { HttpServer } from '../../runtime/http-server.ts';
+import { sleep } from '../../runtime/time.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import { eventually } from '../support/eventually.ts';
 import { tempDirectories, writeTree } from '../support/files.ts';
@@ -68,32 +69,55 @@ describe('client names', () => {
 
 describe('a serving certificate', () => {
   const temp = tempDirectories();
-  afterEach(() => mock.timers.reset());
+  const authority = createCertificateAuthority('test');
+  let files: Record<'certFile' | 'keyFile' | 'clientCaFile', string>;
+  let certificate: ServingCertificate;
+  let served: string[];
+
+  const write = () => {
+    const { cert, key } = authority.issue(['127.0.0.1']);
+    writeTree(dirname(files.certFile), { 'tls.crt': cert, 'tls.key': key, 'ca.crt': authority.cert });
+    return cert;
+  };
+  const isServed = (cert: string) => eventually(() => served.at(-1) === cert, 'the renewed certificate is served');
+  const watch = () =>
+    certificate.watch(async ({ cert }) => {
+      served.push(String(cert));
+      await sleep(0.02);
+    });
+
+  beforeEach(async () => {
+    const folder = temp();
+    const path = (name: string) => join(folder, name);
+    files = { certFile: path('tls.crt'), keyFile: path('tls.key'), clientCaFile: path('ca.crt') };
+    served = [];
+    write();
+    certificate = new ServingCertificate(files, silent);
+    await certificate.load();
+  });
+  afterEach(() => {
+    certificate.stop();
+    mock.timers.reset();
+  });
 
   it('is read once a minute also without a change: the reading after a change may have failed', async () => {
-    const folder = temp();
-    const authority = createCertificateAuthority('test');
-    const write = () => {
-      const { cert, key } = authority.issue(['127.0.0.1']);
-      writeTree(folder, { 'tls.crt': cert, 'tls.key': key });
-      return cert;
-    };
-    write();
-    const [certFile, keyFile] = [join(folder, 'tls.crt'), join(folder, 'tls.key')];
     mock.timers.enable({ apis: ['setInterval'] });
-    const certificate = new ServingCertificate({ certFile, keyFile }, silent);
-    await certificate.load();
-    let served = '';
-    const isServed = (cert: string) => eventually(() => served === cert, 'the renewed certificate is served');
     const second = write();
-    certificate.watch(async ({ cert }) => {
-      served = String(cert);
-    });
-    for (const file of [certFile, keyFile]) unwatchFile(file);
+    watch();
+    for (const file of Object.values(files)) unwatchFile(file);
     await isServed(second);
     const third = write();
     mock.timers.tick(60_000);
     await isServed(third);
-    certificate.stop();
+  });
+
+  it('is taken once when all its files change', async () => {
+    watch();
+    // The files are known from the first check on.
+    await sleep(0.5);
+    const second = write();
+    await isServed(second);
+    await sleep(0.5);
+    assert.deepEqual(served, [second]);
   });
 });
