@@ -73,8 +73,6 @@ export function certificatesOf(pem: string): X509Certificate[] {
 const textOf = ({ cert, ca }: SecureContextOptions) => `${cert}${ca ?? ''}`;
 
 const CHECK_INTERVAL_MILLISECONDS = 1000;
-/** Milliseconds from a change to its reading: the files change one after the other, and are read once. */
-const DEBOUNCE_MILLISECONDS = 100;
 /** Milliseconds between two readings without a change: the reading after a change may have failed. */
 const READ_INTERVAL_MILLISECONDS = 60_000;
 
@@ -89,8 +87,8 @@ export class ServingCertificate {
   readonly files: CertificateFiles;
   readonly #log: Logger;
   #loaded = '';
-  #reloadSoon: () => void = () => undefined;
-  #interval: NodeJS.Timeout | undefined;
+  #reloadIfChanged: () => void = () => undefined;
+  #reloading = Promise.resolve();
   #timer: NodeJS.Timeout | undefined;
 
   constructor(files: CertificateFiles, log: Logger) {
@@ -108,21 +106,20 @@ export class ServingCertificate {
 
   /** @param onChange takes each new pair */
   watch(onChange: (context: SecureContextOptions) => Promise<void>): void {
-    this.#reloadSoon = () => {
-      clearTimeout(this.#timer);
-      this.#timer = setTimeout(() => void this.#reload(onChange), DEBOUNCE_MILLISECONDS).unref();
+    // One after the other: all files change at once.
+    this.#reloadIfChanged = () => {
+      this.#reloading = this.#reloading.then(() => this.#reload(onChange));
     };
     const options = { interval: CHECK_INTERVAL_MILLISECONDS, persistent: false };
-    for (const path of this.#paths) watchFile(path, options, this.#reloadSoon);
-    this.#interval = setInterval(this.#reloadSoon, READ_INTERVAL_MILLISECONDS).unref();
+    for (const path of this.#paths) watchFile(path, options, this.#reloadIfChanged);
+    this.#timer = setInterval(this.#reloadIfChanged, READ_INTERVAL_MILLISECONDS).unref();
     // For a change between `load` and here.
-    this.#reloadSoon();
+    this.#reloadIfChanged();
   }
 
   stop(): void {
-    clearInterval(this.#interval);
-    clearTimeout(this.#timer);
-    for (const path of this.#paths) unwatchFile(path, this.#reloadSoon);
+    clearInterval(this.#timer);
+    for (const path of this.#paths) unwatchFile(path, this.#reloadIfChanged);
   }
 
   get #paths(): string[] {

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
-import { unwatchFile } from 'node:fs';
+import { unwatchFile, watchFile } from 'node:fs';
 import { request as tlsRequest } from 'node:https';
 import { dirname, join } from 'node:path';
 import { mock } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import { hasAllowedName, parseNames, ServingCertificate } from '../../runtime/certificate.ts';
 import { HttpServer } from '../../runtime/http-server.ts';
-import { sleep } from '../../runtime/time.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import { eventually } from '../support/eventually.ts';
 import { tempDirectories, writeTree } from '../support/files.ts';
@@ -83,7 +83,7 @@ describe('a serving certificate', () => {
   const watch = () =>
     certificate.watch(async ({ cert }) => {
       served.push(String(cert));
-      await sleep(0.02);
+      await setImmediate();
     });
 
   beforeEach(async () => {
@@ -112,12 +112,19 @@ describe('a serving certificate', () => {
   });
 
   it('is taken once when all its files change', async () => {
+    mock.timers.enable({ apis: ['setInterval'] });
     watch();
-    // The files are known from the first check on.
-    await sleep(0.5);
     const second = write();
+    // As when their next check finds them changed.
+    const ignore = () => undefined;
+    for (const file of Object.values(files)) {
+      watchFile(file, ignore).emit('change');
+      unwatchFile(file, ignore);
+    }
     await isServed(second);
-    await sleep(0.5);
-    assert.deepEqual(served, [second]);
+    const third = write();
+    mock.timers.tick(60_000);
+    await isServed(third);
+    assert.deepEqual(served, [second, third]);
   });
 });
