@@ -79,6 +79,12 @@ describe('vCPUs that KubeVirt hotplugs into a VM with a CPU mask', () => {
     assert.ok(later.allowed, 'an update after that');
   });
 
+  it('may arrive after a mask that KubeVirt copies, which it is only warned about', async () => {
+    const { allowed, warnings } = await ofInstance({ mask: '1:2:3' }, { mask: '1:2' }, CONTROLLER);
+    assert.ok(allowed);
+    assert.match(warnings?.join() ?? '', /entries for 3 vCPUs, but the VM has 2/);
+  });
+
   it('do not allow users to write contradictions', async () => {
     const refused = /entries for 2 vCPUs, but the VM has 3/;
     assert.match(denialOf(await ofMachine({ mask: '1:2', sockets: 3 }, { mask: '1:2' })).message, refused);
