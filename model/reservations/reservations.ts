@@ -131,6 +131,7 @@ export class Reservations<P> {
 
   observe(sight: PodObservation<P>): void {
     const { uid, node, nominated } = sight;
+    this.#ended.delete(uid);
     if (sight.terminal) this.#gone(uid, 'terminal');
     else if (node !== undefined) this.#sawBound(sight, node);
     else if (nominated !== undefined) this.#sawNominated(sight, nominated);

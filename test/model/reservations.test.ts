@@ -48,6 +48,7 @@ const observe =
     reservations.observe(sight(more));
 const bound = (node: string, version = '20') => observe({ node, version });
 const ended = observe({ node: 'n1', terminal: true });
+const deleted: Act = ({ reservations }) => reservations.deleted('a');
 const expire =
   (now: number, remaining?: string): Act =>
   ({ reservations, reservedNodes }) => {
@@ -121,10 +122,11 @@ const CASES: readonly (readonly [what: string, acts: readonly Act[], nodes: stri
   ],
   [
     'a deleted pod gets no promise from a filter call that is late',
-    [promise('n1'), ({ reservations }) => reservations.deleted('a'), promise('n2')],
+    [promise('n1'), deleted, promise('n2')],
     '',
     'deleted',
   ],
+  ['one that is seen again gets one', [promise('n1'), deleted, observe({}), promise('n2')], 'n2', 'deleted'],
 ];
 describe('the state machine of reservations', () => {
   for (const [what, acts, nodes, ...ends] of CASES) {

@@ -95,9 +95,10 @@ export function createClusterView(configured: ConfiguredContext, options: NodeCa
     /** The primary user-defined network of a namespace, which replaces the pod network there. */
     primaryNetwork(namespace: string): PrimaryNetwork {
       if (!namespaces.items.has(namespace)) return { kind: 'none' };
+      const prefix = `${namespace}/`;
       for (const [key, nad] of definitions.items) {
-        if (isPrimaryNetwork(nad) && key.startsWith(`${namespace}/`))
-          return { kind: 'primary', ref: { namespace, name: key.slice(namespace.length + 1) } };
+        if (key.startsWith(prefix) && isPrimaryNetwork(nad))
+          return { kind: 'primary', ref: { namespace, name: key.slice(prefix.length) } };
       }
       return { kind: 'missing' };
     },
