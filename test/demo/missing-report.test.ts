@@ -8,7 +8,8 @@ import { until } from '../support/until.ts';
 import { hostOf } from './drains/cluster-fixture.ts';
 import { type DrainStage, startDrainStage } from './drains/stage.ts';
 
-const HOST = hostOf(1, 8, 2);
+// With room for both VMs: the extender also accepts a node without a report.
+const HOST = hostOf(1, 16, 2);
 const NODES: readonly DemoNode[] = [
   { name: 'with', host: HOST, physnets: { physnet0: [0] }, about: '' },
   { name: 'without', host: HOST, physnets: {}, about: '' },
