@@ -39,6 +39,8 @@ export function findGuest(pids: readonly number[], parts: GuestParts): QemuGuest
       const start = parts.processes.start(pid);
       return start === undefined ? [] : [new QemuGuest(pid, start, parts)];
     });
+  // Most launchers have one: its threads are listed by the caller.
+  if (guests.length === 1) return guests[0];
   for (const guest of guests) {
     guest.list();
     if (guest.isReady) return guest;
