@@ -53,12 +53,20 @@ function vmItem(
   silentSince: string | undefined,
 ) {
   const [, , mask = '', verdict = 'ok', reason = 'Aligned', text = '', remedies = []] = entry ?? [];
-  /** Of all its containers. Read once: lists of many VMs are sorted by it. */
-  const cpus = unionOf(containers.map(([, list]) => CpuSet.parse(list)));
-  return { key: keyOf(name, node), name, node, containers, cpus, mask, verdict, reason, text, remedies, silentSince };
+  return { key: keyOf(name, node), name, node, containers, mask, verdict, reason, text, remedies, silentSince };
 }
 
 export const needsAttention = ({ verdict }: Pick<VmItem, 'verdict'>) => BADNESS.indexOf(verdict) >= 3;
+
+/** Of VMs whose CPUs were read: lists of many are sorted by them. Age and end: those of the item. */
+const cpusByVm = new WeakMap<VmItem, CpuSet>();
+
+/** Of all its containers. */
+export function dedicatedCpus(vm: VmItem): CpuSet {
+  const cpus = cpusByVm.get(vm) ?? unionOf(vm.containers.map(([, list]) => CpuSet.parse(list)));
+  cpusByVm.set(vm, cpus);
+  return cpus;
+}
 
 const byVm = byName<VmItem>(({ name }) => name);
 const byNode = byName<VmItem>(({ node }) => node);
@@ -67,7 +75,7 @@ export const VM_LIST: ListKind<VmItem, 'name' | 'node' | 'cpus' | 'verdict', 'al
   sorts: {
     name: byVm,
     node: (a, b) => byNode(a, b) || byVm(a, b),
-    cpus: (a, b) => a.cpus.size - b.cpus.size || byVm(a, b),
+    cpus: (a, b) => dedicatedCpus(a).size - dedicatedCpus(b).size || byVm(a, b),
     verdict: (a, b) => BADNESS.indexOf(a.verdict) - BADNESS.indexOf(b.verdict) || byVm(b, a),
   },
   filters: {

@@ -1,6 +1,6 @@
 import { cpuSlots } from '../data/node.ts';
 import { cellsOf } from '../data/shape.ts';
-import type { VmItem } from '../data/vm-list.ts';
+import { dedicatedCpus, type VmItem } from '../data/vm-list.ts';
 import type { InterferencePicture } from '../data/wire.ts';
 import { dataOf, useAnswer } from '../state/ask.ts';
 import { ready, store, vms, waiting } from '../state/state.ts';
@@ -49,7 +49,7 @@ const TEXT_CLASS = {
 function VmOnNode({ vm }: { readonly vm: VmItem }) {
   const node = store.nodes.get(vm.node);
   const shape = node?.shape;
-  const { cpus } = vm;
+  const cpus = dedicatedCpus(vm);
   const slots = new Set(shape ? cpuSlots(shape, cpus) : []);
   const cores = new Set([...slots].map((slot) => shape?.slots[slot]?.core));
   const cells = shape ? cellsOf(shape, slots) : [];

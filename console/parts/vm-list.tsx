@@ -1,6 +1,6 @@
 import { countWords } from '../data/shape.ts';
 import type { PodItem } from '../data/store.ts';
-import type { VmItem } from '../data/vm-list.ts';
+import { dedicatedCpus, type VmItem } from '../data/vm-list.ts';
 import { lists } from '../state/route.ts';
 import { matchingVms, matchingWaiting, vms, waiting } from '../state/state.ts';
 import { Ago, DataAge } from './ago.tsx';
@@ -39,7 +39,7 @@ function Empty() {
 
 function cellsOf(vm: VmItem) {
   const [namespace = '', ...rest] = vm.name.split('/');
-  const { cpus } = vm;
+  const cpus = dedicatedCpus(vm);
   return [
     <Name key="name" name={rest.join('/')} below={namespace} />,
     <span key="node" class="name is-plain" title={vm.node}>

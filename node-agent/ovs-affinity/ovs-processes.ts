@@ -147,7 +147,7 @@ export class OvsProcesses {
     return this.#savedMasks.save(this.#processAffinities);
   }
 
-  /** Whether the daemons, their saved masks and a sixth of the threads, in turns, are as the last pass left them. */
+  /** Whether the daemons, their saved masks and an eighth of the threads, in turns, are as the last pass left them. */
   isAsLeft(): boolean {
     if (this.#unreadable !== undefined || !this.#finder.isUnchanged() || !this.#savedMasks.isProblemReported)
       return false;

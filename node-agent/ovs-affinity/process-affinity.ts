@@ -38,7 +38,7 @@ const MAX_ROUNDS = 5;
 /** Maximum seconds after the first sight of an ovs-vswitchd in which its main thread's change is part of its start. */
 const START_SECONDS = 60;
 /** Number of checks that together cover every thread, at one call for each. Each check includes the main thread. */
-const CHECKS_FOR_ALL = 6;
+const CHECKS_FOR_ALL = 8;
 
 interface ThreadSnapshot {
   readonly tids: readonly number[];
@@ -189,7 +189,7 @@ export class ProcessAffinity {
     return this.#unreadable === undefined ? result : { ...result, unreadable: this.#unreadable };
   }
 
-  /** Whether the thread count, the main thread and a sixth of the others, in turns, are as the last pass left them. */
+  /** Whether the thread count, the main thread and an eighth of the others, in turns, are as the last pass left them. */
   isAsLeft(): boolean {
     const { pid } = this.process;
     const { tids } = this.#last;

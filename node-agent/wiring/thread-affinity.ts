@@ -24,7 +24,7 @@ import type { AgentParts, HostParts, HostSources } from './parts.ts';
 
 /** Time before OVS takes CPUs that became free; it leaves CPUs with a new owner at once. */
 const GROWTH_DELAY_SECONDS = 5;
-/** Interval of checks of OVS's threads without an event; each checks a sixth of them. */
+/** Interval of checks of OVS's threads without an event; each checks an eighth of them. */
 const OVS_CHECK_INTERVAL_SECONDS = 15;
 
 export function createOvsDuty(

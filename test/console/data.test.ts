@@ -5,7 +5,7 @@ import { type NodeItem, nodeItem, Paint } from '../../console/data/node.ts';
 import { NODE_LIST, nodesByName, totalsOf } from '../../console/data/node-list.ts';
 import { attentionText, shapeOf } from '../../console/data/shape.ts';
 import { type PodItem, Store } from '../../console/data/store.ts';
-import { VM_LIST, vmsOf, WAITING_LIST } from '../../console/data/vm-list.ts';
+import { dedicatedCpus, VM_LIST, vmsOf, WAITING_LIST } from '../../console/data/vm-list.ts';
 import type { NodeContent, ShapeContent, WireRecord } from '../../console/data/wire.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 
@@ -168,7 +168,7 @@ describe('the list of VMs', () => {
 
   it('has every owner once, including those with a mask and without dedicated CPUs', () => {
     assert.deepEqual(
-      findItems(VM_LIST, list(), BY_NAME).map((vm) => [vm.name, vm.node, vm.cpus.size, vm.verdict, vm.mask]),
+      findItems(VM_LIST, list(), BY_NAME).map((vm) => [vm.name, vm.node, dedicatedCpus(vm).size, vm.verdict, vm.mask]),
       [
         ['east/upf', 'n1', 3, 'ok', ''],
         ['west/du', 'n2', 3, 'broken', ''],
@@ -187,11 +187,21 @@ describe('the list of VMs', () => {
   });
 
   it('is sorted by the number of CPUs without reading the CPU lists of each VM again and again', () => {
-    const vms = list().map((vm) => ({ ...vm, containers: [] }));
-    const matching = findItems(VM_LIST, vms, { ...BY_NAME, sort: 'cpus' });
+    const read: string[] = [];
+    const vms = list().map((vm) => {
+      const containers = () => {
+        read.push(vm.name);
+        return vm.containers;
+      };
+      return Object.defineProperty({ ...vm }, 'containers', { get: containers });
+    });
+    const sorted = findItems(VM_LIST, vms, { ...BY_NAME, sort: 'cpus' });
     assert.deepEqual(
-      matching.map(({ name }) => name),
-      ['west/masked', 'east/upf', 'west/du'],
+      [sorted.map(({ name }) => name), read.sort()],
+      [
+        ['west/masked', 'east/upf', 'west/du'],
+        ['east/upf', 'west/du', 'west/masked'],
+      ],
     );
   });
 
