@@ -5,7 +5,7 @@ import {
   affinity,
   connectionWrites,
   node as nodeSchema,
-  objectMeta,
+  observedMeta,
   orUndefined,
   pod as podSchema,
   toleration,
@@ -28,7 +28,7 @@ const text = orUndefined(z.string());
 /** A word or a time. One that is too long is left out. */
 const brief = word.nullish().catch(undefined);
 const texts = orUndefined(z.record(z.string(), z.string()));
-const meta = objectMeta.extend({ creationTimestamp: text });
+const meta = observedMeta.extend({ creationTimestamp: text });
 export const explainedCondition = z.object({
   type: z.string(),
   status: z.string(),

@@ -14,7 +14,7 @@ import {
   requestsManaged,
   unscheduledCondition,
 } from '../../kube/cluster-view/pods.ts';
-import { connectionWrites, objectMeta, pod as podSchema, podStatus } from '../../kube/resources.ts';
+import { connectionWrites, observedMeta, pod as podSchema, podStatus } from '../../kube/resources.ts';
 import { paddingOf } from '../../model/admission/decision-annotation.ts';
 import { readableOrNone } from '../../model/errors.ts';
 import { lastingCpus } from '../../model/kubelet/pod-request.ts';
@@ -27,7 +27,7 @@ import { isExclusive } from '../../model/placement/preferences.ts';
 
 /** A pod with its progress. Container statuses are not read: tenants may write their messages. */
 export const watchedPod = podSchema.extend({
-  metadata: objectMeta.extend({ creationTimestamp: word.optional(), managedFields: connectionWrites }),
+  metadata: observedMeta.extend({ creationTimestamp: word.optional(), managedFields: connectionWrites }),
   spec: podSchema.shape.spec.extend({ schedulingGates: list(z.object({ name }), 64).nullish() }),
   status: podStatus.extend({ startTime: word.nullish() }).nullish(),
 });

@@ -3,11 +3,11 @@ import { migrationState } from '../../diagnosis/objects.ts';
 import { vmState } from '../../diagnosis/state.ts';
 import { instanceFacts, machineFacts } from '../../diagnosis/vm-facts.ts';
 import { list, message, name, reason, word } from '../../kube/bounds.ts';
-import { condition, objectMeta, orUndefined } from '../../kube/resources.ts';
+import { condition, observedMeta, orUndefined } from '../../kube/resources.ts';
 import type { PodContent } from '../data/wire.ts';
 import { shownState } from './pods.ts';
 
-const metadata = objectMeta.extend({ creationTimestamp: word.nullish() });
+const metadata = observedMeta.extend({ creationTimestamp: word.nullish() });
 const boundedCondition = condition.extend({ reason: reason.nullish(), message: orUndefined(message) });
 const conditions = list(boundedCondition, 256).nullish();
 const startFailure = z.object({ consecutiveFailCount: z.number().nullish(), retryAfterTimestamp: word.nullish() });

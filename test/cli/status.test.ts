@@ -187,10 +187,10 @@ describe('plumbline status', () => {
     assert.equal(lines.at(-1), 'plumbline explain vm/y-old -n tenants shows what would help');
   });
 
-  it('shows a VM whose template has metadata that cannot be read, such as a CPU mask that is too long', async () => {
-    const metadata = { name: null, annotations: { 'plumbline.dev/cpu-mask': '0:'.repeat(10_000) } };
-    const spec = { runStrategy: 'Always', template: { metadata, spec: {} } };
-    const machine = { metadata: { name: 'long', namespace: 'tenants' }, spec };
+  it('shows a VM with metadata that cannot be read, such as a CPU mask that is too long, of its own or its template’s', async () => {
+    const annotations = { 'plumbline.dev/cpu-mask': '0:'.repeat(10_000) };
+    const spec = { runStrategy: 'Always', template: { metadata: { name: null, annotations }, spec: {} } };
+    const machine = { metadata: { name: 'long', namespace: 'tenants', annotations }, spec };
     const { waiting } = await statusOf({ ...objectsIn('the node is full'), [MACHINES]: [machine] });
     assert.ok(waiting.some(({ name }) => name === 'long'));
   });

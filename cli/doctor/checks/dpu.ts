@@ -41,7 +41,7 @@ const managedLease = kubeObjects.lease.extend({
   metadata: kubeObjects.objectMeta.extend({ managedFields: kubeObjects.managedFields }),
 });
 const pod = z.object({
-  metadata: kubeObjects.objectMeta.extend({
+  metadata: kubeObjects.observedMeta.extend({
     creationTimestamp: word.optional(),
     managedFields: kubeObjects.connectionWrites,
   }),
