@@ -75,8 +75,8 @@ const AGAINST: Readonly<Record<string, string>> = {
 
 /** Why a bound was not met where it was measured last, by name or prefix; the longest one applies. */
 const REASONS: Readonly<Record<string, string>> = {
-  'cli.completion': 'at that moment: three runs after it gave 1.22, 1.24 and 1.31.',
-  'cli.explain-1000-nodes': 'it is at the bound: three runs after it gave 7.46, 7.97 and 8.08.',
+  'cli.completion': 'this machine was slow: three runs after it gave 1.22, 1.24 and 1.31.',
+  'cli.explain-1000-nodes': 'the figure is close to the bound: three runs after it gave 7.46, 7.97 and 8.08.',
   'kube-scheduler.default-profile-over-echo':
     'schedulers, API server, etcd and extender share two cores; kube-scheduler’s own time for a pod is the same with both.',
   'kube-scheduler.default-profile-every-pod': 'as for launchers: two cores for the whole control plane.',
